@@ -16,7 +16,7 @@ from sparsemean._data.table import Table
 from sparsemean._stats import path
 from sparsemean._stats.arrays import LeftThere
 from sparsemean._stats.decision import Decision
-from sparsemean._stats.effects import Arms, GroupEffects, effect_columns
+from sparsemean._stats.effects import Arms, GroupEffects
 from sparsemean._stats.planning import DEFAULT_ITERATIONS
 from sparsemean._util.checks import integer
 from sparsemean._util.plans import Plan
@@ -323,26 +323,9 @@ class Estimate(LeftThere):
             larger), and, without guarantee, mean, median, share of non-zeros and number of values of the reference (0)
             and of the label (1), difference of means, lift in percent and log2_fold_change.
         """
-        import pandas as pd
+        from sparsemean._fit.afterwards import table_of, uncertified_table
 
-        if not certified:
-            return self._uncertified_table()
-        features = np.arange(self.mean.size) if all else self.support
-        features = strongest_first(self, features)
-        skewed = pd.arrays.BooleanArray(self.skewed[features] == 1, self.skewed[features] < 0)
-        return pd.DataFrame({**numbers_of(self, features), "skewed": skewed})
-
-    def _uncertified_table(self) -> pd.DataFrame:
-        import pandas as pd
-
-        uncertified = sorted_uncertified(self)
-        columns = {
-            "feature": self.names(uncertified.features),
-            "estimate": uncertified.estimate,
-            "p_adjusted": uncertified.p_adjusted,
-            "certified": np.zeros(uncertified.features.size, dtype=bool),
-        }
-        return pd.DataFrame(columns)
+        return table_of(self, all=all) if certified else uncertified_table(self)
 
     def at(self, contamination: float | tuple[float, float]) -> Estimate:
         """Decide again for another share of bad rows, from the counts in hand, without reading data.
@@ -518,44 +501,3 @@ class Estimate(LeftThere):
             if found.size:
                 return int(found[0])
         raise InputError("features", f"be names of features or numbers below {self.mean.size}", repr(feature))
-
-
-# The one order of strength: tables, pictures and pages list features in it.
-
-
-def numbers_of(estimate: Estimate, features: IntArray) -> dict[str, Any]:
-    """Return the columns of the table of some features but for ``skewed``; what prints a few needs no data frame."""
-    pairs = estimate.plan.walk.dealing == "pairs"
-    ranked = pairs and estimate.plan.question.target != "mean"
-    return {
-        "feature": estimate.names(features),
-        "estimate": np.where(np.isin(features, estimate.support), estimate.mean[features], np.nan),
-        "ci_low": estimate.intervals[features, 0],
-        "ci_high": estimate.intervals[features, 1],
-        "p_value": estimate.p_values[features],
-        "log10_p": estimate.log10_p[features],
-        "p_adjusted": estimate.p_adjusted[features],
-        "q_value": estimate.q_values[features],
-        "radius": estimate.radius[features],
-        "max_contamination": estimate.max_contamination[features],
-        "beta": estimate.beta[features],
-        **({"auc": 0.5 + 0.5 * estimate.beta[features]} if ranked else {}),
-        **(effect_columns(estimate.effects, features, estimate.support) if pairs else {}),
-        "entry_time": estimate.entry_time[features],
-        "bucket_size": estimate.bucket_size[features],
-    }
-
-
-def strongest_first(estimate: Estimate, features: IntArray) -> IntArray:
-    """Return ``features`` with the selected ones first, by p-value, however small, and then by |β|."""
-    keys = (-np.abs(estimate.beta[features]), estimate.decision.log_p[features], ~np.isin(features, estimate.support))
-    return features[np.lexsort(keys)]
-
-
-def sorted_uncertified(estimate: Estimate) -> Uncertified:
-    """Return the features that only the rows left after screening show, by p-value and then by |estimate|."""
-    if estimate.uncertified is None:
-        return Uncertified(np.empty(0, dtype=np.intp), np.empty(0), np.empty(0))
-    shown = estimate.uncertified
-    order = np.lexsort((-np.abs(shown.estimate), shown.p_adjusted))
-    return Uncertified(shown.features[order], shown.estimate[order], shown.p_adjusted[order])

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._evidence.ranks import Contrast
+from sparsemean._evidence.ranks import Contrast, WorstCase
 from sparsemean._evidence.signs import SlackEvidence
 from sparsemean._kernels.influence import ERROR, GRID, largest_step
 from sparsemean._stats.arrays import medians, namespace
@@ -317,28 +317,21 @@ class MeanContrast:
         """Number of features."""
         return int(self.strength.size)
 
-    def by_class(self, reach: int) -> tuple[MeanContrast, IntArray]:  # noqa: ARG002
+    def by_class(self, max_replaced: int) -> tuple[MeanContrast, IntArray]:  # noqa: ARG002
         """Return the same: every feature is a class of its own."""
         return self, np.arange(self.n_features)
 
-    def log_p(
-        self,
-        bad: BadRows,
-        *,
-        more: int = 0,
-        features: IntArray | None = None,
-        **_: Any,
-    ) -> FloatArray:
-        """Return log p of ``features``, all by default, for so many bad rows in each group and ``more`` anywhere."""
+    def log_p(self, case: WorstCase, features: IntArray | None = None, *, n_threads: int = 1) -> FloatArray:  # noqa: ARG002
+        """Return log p of ``features``, all by default."""
         at = np.arange(self.n_features) if features is None else features
         out = np.zeros(at.size)
-        if self.mean_test.rows is not None and bad.total + more:
+        if self.mean_test.rows is not None and case.max_replaced:
             return out  # a bad row among those that gave the scale can undo everything
         looked = np.flatnonzero(np.isin(at, self.features))
         place = np.searchsorted(self.features, at[looked])
         least = least_evidence(
             self.first[place], self.second[place], self.step[place],
-            test=self.mean_test, slack=slack_of(self.mean_test, bad, more), features=at[looked],
+            test=self.mean_test, slack=slack_of(self.mean_test, case.bad, case.more), features=at[looked],
         )  # fmt: skip
         out[looked] = np.minimum(0.0, math.log(self.mean_test.factor) - np.maximum(least, 0.0))
         return out

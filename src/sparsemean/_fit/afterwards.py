@@ -26,7 +26,7 @@ from sparsemean._stats.effects import GroupEffects, effect_columns
 from sparsemean._stats.planning import bad_pairs, bad_rows, check_shares, of_question
 from sparsemean._util.checks import fraction_of_rows
 from sparsemean._util.plans import Plan
-from sparsemean._util.records import BucketSpec, FloatArray, IntArray, Leaning
+from sparsemean._util.records import BucketSpec, FloatArray, IntArray, Leaning, Uncertified
 from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate, Located
@@ -262,3 +262,67 @@ def walks_of(estimate: Estimate, columns: IntArray, last: int, data: FitData) ->
 
         out[:, at] = data.means(columns[at], of_level, level + 1)
     return out if estimate.shift is None else out + estimate.shift[columns]
+
+
+# The one order of strength: tables, pictures and pages list features in it.
+
+
+def numbers_of(estimate: Estimate, features: IntArray) -> dict[str, Any]:
+    """Return the columns of the table of some features but for ``skewed``; what prints a few needs no data frame."""
+    pairs = estimate.plan.walk.dealing == "pairs"
+    ranked = pairs and estimate.plan.question.target != "mean"
+    return {
+        "feature": estimate.names(features),
+        "estimate": np.where(np.isin(features, estimate.support), estimate.mean[features], np.nan),
+        "ci_low": estimate.intervals[features, 0],
+        "ci_high": estimate.intervals[features, 1],
+        "p_value": estimate.p_values[features],
+        "log10_p": estimate.log10_p[features],
+        "p_adjusted": estimate.p_adjusted[features],
+        "q_value": estimate.q_values[features],
+        "radius": estimate.radius[features],
+        "max_contamination": estimate.max_contamination[features],
+        "beta": estimate.beta[features],
+        **({"auc": 0.5 + 0.5 * estimate.beta[features]} if ranked else {}),
+        **(effect_columns(estimate.effects, features, estimate.support) if pairs else {}),
+        "entry_time": estimate.entry_time[features],
+        "bucket_size": estimate.bucket_size[features],
+    }
+
+
+def strongest_first(estimate: Estimate, features: IntArray) -> IntArray:
+    """Return ``features`` with the selected ones first, by p-value, however small, and then by |β|."""
+    keys = (-np.abs(estimate.beta[features]), estimate.decision.log_p[features], ~np.isin(features, estimate.support))
+    return features[np.lexsort(keys)]
+
+
+def sorted_uncertified(estimate: Estimate) -> Uncertified:
+    """Return the features that only the rows left after screening show, by p-value and then by |estimate|."""
+    if estimate.uncertified is None:
+        return Uncertified(np.empty(0, dtype=np.intp), np.empty(0), np.empty(0))
+    shown = estimate.uncertified
+    order = np.lexsort((-np.abs(shown.estimate), shown.p_adjusted))
+    return Uncertified(shown.features[order], shown.estimate[order], shown.p_adjusted[order])
+
+
+def table_of(estimate: Estimate, *, all: bool) -> pd.DataFrame:
+    """Return a row for each selected feature, or for every one, strongest first; see `Estimate.table`."""
+    import pandas as pd
+
+    features = strongest_first(estimate, np.arange(estimate.plan.n_features) if all else estimate.support)
+    skewed = pd.arrays.BooleanArray(estimate.skewed[features] == 1, estimate.skewed[features] < 0)
+    return pd.DataFrame({**numbers_of(estimate, features), "skewed": skewed})
+
+
+def uncertified_table(estimate: Estimate) -> pd.DataFrame:
+    """Return the features that only the rows left after screening show; see `Estimate.table`."""
+    import pandas as pd
+
+    uncertified = sorted_uncertified(estimate)
+    columns = {
+        "feature": estimate.names(uncertified.features),
+        "estimate": uncertified.estimate,
+        "p_adjusted": uncertified.p_adjusted,
+        "certified": np.zeros(uncertified.features.size, dtype=bool),
+    }
+    return pd.DataFrame(columns)

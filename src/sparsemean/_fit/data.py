@@ -72,11 +72,6 @@ class FitData:
     """Features of which `values` are those that are not the null value: others are missing."""
 
     @property
-    def null(self) -> FloatArray | None:
-        """The value tested in every feature; None for zero."""
-        return self.buckets.null
-
-    @property
     def precision(self) -> float:
         """Relative precision of the values."""
         return self.buckets.precision or self.table.source.precision
@@ -134,7 +129,7 @@ class FitData:
 
     def offset(self, columns: IntArray) -> FloatArray:
         """Return the null values of ``columns``."""
-        return np.zeros(columns.size) if self.null is None else self.null[columns]
+        return np.zeros(columns.size) if self.buckets.null is None else self.buckets.null[columns]
 
     def values(self, columns: IntArray) -> FloatArray:
         """Return ``columns`` less their null values: a row for each subject, its mean, where rows come in groups.
@@ -155,8 +150,16 @@ class FitData:
         """Cut ``columns`` into as many as are read together."""
         return [columns[part] for part in self.source.cut_columns(columns.size)] if columns.size else []
 
-    def rows_of(self, columns: IntArray, about: FloatArray | None = None) -> FloatArray | RowReader:
-        """Return `values` less a number each, or what reads rows of them from an array of many values in memory."""
+    def rows_of(self, columns: IntArray, about: FloatArray | None = None) -> Any:
+        """Return `values` less a number each: where they lie, on a device, if nothing is missing; or a `RowReader`.
+
+        The latter reads rows of them from an array of many values in memory.
+        """
+        if self.table.source.engine == "gpu":
+            from sparsemean._fit.device_values import columns_there
+
+            if (there := columns_there(self, columns, about)) is not None:
+                return there
         native = self.source.native
         if native is not None and self.units is None and not plainly(native.size):
             return RowReader(self, native, columns, about)
@@ -166,7 +169,8 @@ class FitData:
         """Return rows of ``columns`` less their null values."""
         rows = np.ascontiguousarray(rows)  # sums then have one order, whatever the layout of the table
         return self._without(
-            columns, rows if self.null is None else rounding.centred(rows, self.null[columns], self.precision)
+            columns,
+            rows if self.buckets.null is None else rounding.centred(rows, self.buckets.null[columns], self.precision),
         )
 
     def _without(self, columns: IntArray, rows: FloatArray) -> FloatArray:
@@ -179,7 +183,7 @@ class FitData:
 
     def shifted(self, by: float) -> FitData:
         """Return the same rows with null values that are larger by a number."""
-        null = np.zeros(self.plan.n_features) if self.null is None else self.null
+        null = np.zeros(self.plan.n_features) if self.buckets.null is None else self.buckets.null
         null = rounding.difference(null, -by, rounding.DOUBLE)
         return replace(self, buckets=replace(self.buckets, null=null), nonzero=None)
 
@@ -191,7 +195,7 @@ class FitData:
         for piece, values in self.values_of(columns):
             looked_at = values if self.chosen is None else values[self.chosen]
 
-            null = None if self.null is None else self.null[piece]
+            null = None if self.buckets.null is None else self.buckets.null[piece]
 
             def work(part: slice, values: FloatArray = looked_at, null: FloatArray | None = null) -> RankSums:
                 subtracted = None if null is None else null[part]
@@ -211,15 +215,15 @@ class FitData:
         """Return the means of subjects less null values; NaN where none of their values is there."""
         assert self.units is not None
         gaps = np.isnan(rows)
-        away = np.where(gaps, 0.0, rows if self.null is None else rows - self.null[columns])
+        away = np.where(gaps, 0.0, rows if self.buckets.null is None else rows - self.buckets.null[columns])
         sums, counts, sizes = np.zeros((3, int(self.units.max()) + 1, rows.shape[1]))
         np.add.at(sums, self.units, away)
         np.add.at(counts, self.units, ~gaps)
-        if self.null is not None:
+        if self.buckets.null is not None:
             np.add.at(sizes, self.units, np.abs(away))
             of_units = np.bincount(self.units)[:, np.newaxis]
             sums = rounding.settle(
-                sums, sizes, self.null[columns], precision=self.precision, there=counts, rows=of_units
+                sums, sizes, self.buckets.null[columns], precision=self.precision, there=counts, rows=of_units
             )
         with np.errstate(invalid="ignore"):
             return np.asarray(sums / counts)

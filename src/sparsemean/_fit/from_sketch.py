@@ -161,7 +161,7 @@ def estimate_from_sketch(sketch: Sketch, X: Any = None, *, n_jobs: int | None = 
     table = Table(AbsentRows(sketch.n_rows, sketch.n_features), sketch.feature_names)
     if X is None:
         _check_ranks(plan, "without the rows")
-        decision = by_signs(plan, of_signs(counts, plan.n_units, side=plan.question.side)).decision
+        decision = by_signs(plan, of_signs(counts, plan.n_units, side=plan.question.side))
         return _without_rows(table, counts, decision, plan=plan, closed=closed, began=began)
     comes_once = _comes_in_chunks(X)
     if comes_once:
@@ -171,13 +171,13 @@ def estimate_from_sketch(sketch: Sketch, X: Any = None, *, n_jobs: int | None = 
     data = FitData(table, buckets, plan, seed=sketch.seed, n_jobs=n_jobs)
     if plan.question.null is not None and not comes_once:
         data = as_counted(data, counts, np.arange(min(sketch.n_features, ENOUGH)))
-    inference, _ = infer(data, counts)
-    columns = np.union1d(screening.screening_columns(data), inference.decision.support)
+    decision, _ = infer(data, counts)
+    columns = np.union1d(screening.screening_columns(data), decision.support)
     if not table.source.in_memory:
         values = _take_once(iter(X), sketch, columns) if comes_once else table.source.take(columns)
         data = replace(data, cache=ColumnCache(table.source, columns, values))
     data = as_counted(data, counts, columns)
-    found = one_sample.Centres(data, counts, inference, method, source=None if comes_once else table)
+    found = one_sample.Centres(data, counts, decision, method=method, source=None if comes_once else table)
     return estimates(found.to_host(), began=began, progress=(None,))[0]
 
 
@@ -273,7 +273,7 @@ def as_counted(
     """
     if not columns.size:
         return data
-    precisions = (data.precision,) if data.null is None else dict.fromkeys((data.precision, *PRECISIONS))
+    precisions = (data.precision,) if data.buckets.null is None else dict.fromkeys((data.precision, *PRECISIONS))
     for precision in precisions:
         told = replace(data, buckets=replace(data.buckets, precision=precision))
         other = _unlike(told, counts, columns)

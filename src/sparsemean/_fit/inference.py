@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,10 @@ from sparsemean._evidence import signed_ranks, signs
 from sparsemean._evidence.signed_ranks import DOWN, UP, SignedRankEvidence
 from sparsemean._evidence.signs import SlackEvidence, beside, of_signs
 from sparsemean._fit.data import FitData
-from sparsemean._fit.device_values import values_there
 from sparsemean._kernels import rounding
 from sparsemean._stats import decision, path
 from sparsemean._stats.arrays import medians, medians_sorted, namespace, on_device, on_host, take
-from sparsemean._stats.decision import Decision, decide, rule_of
+from sparsemean._stats.decision import Decision, decide_planned
 from sparsemean._stats.planning import first_error
 from sparsemean._stats.signed_ranks import filter_of
 from sparsemean._util.plans import Plan, Side
@@ -26,16 +25,8 @@ LOOKED_AT = 64
 """Columns that are looked at together to see whether they hold one value only."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Inference:
-    """What is selected, and the features whose walk had to be iterated for that."""
-
-    decision: Decision
-    iterated: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
-
-
-def infer(data: FitData, counts: Counts) -> tuple[Inference, FitData]:
-    """Return what counts, and ranks where these are asked for, decide: all there is to it but for `settle`.
+def infer(data: FitData, counts: Counts) -> tuple[Decision, FitData]:
+    """Return what counts, and ranks where these are asked for, decide: all there is to it but for `walked`.
 
     Columns that were read for it may be kept in the data that are returned.
     """
@@ -55,7 +46,7 @@ def infer(data: FitData, counts: Counts) -> tuple[Inference, FitData]:
         signs, plan.n_units, plan.n_features, first_error(plan), features, passing, sums, sides,
         ties_against=bool(plan.question.min_effect),
     )  # fmt: skip
-    return Inference(decide(evidence, rule_of(plan.selection, plan.level, plan.n_features), (plan.bad,))), data
+    return decide_planned(evidence, plan), data
 
 
 def columns_ranked(plan: Plan) -> IntArray:
@@ -73,11 +64,9 @@ def _passing(plan: Plan, signs: SlackEvidence) -> tuple[IntArray, IntArray]:
     return features, signs.last(largest, features, None)
 
 
-def by_signs(plan: Plan, signs: SlackEvidence) -> Inference:
+def by_signs(plan: Plan, signs: SlackEvidence) -> Decision:
     """Return what the signs of bucket means decide."""
-    return Inference(
-        decide(signs.staged(first_error(plan)), rule_of(plan.selection, plan.level, plan.n_features), (plan.bad,))
-    )
+    return decide_planned(signs.staged(first_error(plan)), plan)
 
 
 def _signs(data: FitData, counts: Counts) -> SlackEvidence:
@@ -92,18 +81,15 @@ def _signs(data: FitData, counts: Counts) -> SlackEvidence:
     return parts[0] if len(parts) == 1 else beside(*parts)
 
 
-def settle(data: FitData, counts: Counts, inference: Inference) -> Inference:
-    """Settle what counts alone do not: the walks of the paper's rule."""
-    plan, decision = data.plan, inference.decision
-    if plan.question.selection != "paper":
-        return inference
+def walked(data: FitData, counts: Counts, decision: Decision) -> tuple[Decision, IntArray]:
+    """Put the support of the paper's rule in place, and say which features had to be walked for it."""
     decision, iterated = _paper_support(data, counts, on_host(decision))
     counts = on_host(counts)
     if counts.present is not None:  # a column without any value may have come in to reach min_selected
         support = decision.support[counts.present[0, decision.support] > 0]
         filled_up = decision.filled_up + int(support.size - decision.support.size)
         decision = replace(decision, support=support, filled_up=filled_up)
-    return Inference(decision, iterated)
+    return decision, iterated
 
 
 def best_sizes(plan: Plan, decision: Decision) -> Any:
@@ -187,7 +173,7 @@ def _support_values(data: FitData, support: IntArray, best_of_all: Any) -> Value
     """Estimate the selected features, with intervals that hold after selection."""
     plan = data.plan
     d = plan.n_features
-    offset = np.zeros(d) if data.null is None else data.null
+    offset = np.zeros(d) if data.buckets.null is None else data.buckets.null
     mean, ends = offset.copy(), np.full((d, 2), np.nan)
     if not support.size:
         return Values(mean, ends, support, support, support)
@@ -204,15 +190,19 @@ def _support_values(data: FitData, support: IntArray, best_of_all: Any) -> Value
         return np.vstack((value, low, high, other))
 
     depth, best = data.buckets.partition.depth, take(best_of_all, support)
-    found = values_there(data, support, best, error=error)
+    found = None
+    if data.table.source.engine == "gpu":
+        from sparsemean._fit.device_values import values_there
+
+        found = values_there(data, support, best, error=error)
     if found is None:
         found = data.means(support, work, depth)
     elif (at := np.flatnonzero(found[3])).size:
         found[:, at] = data.means(support[at], work, depth)
     value, low, high, other = found
-    if data.null is not None:  # what is made of two values may miss the null value by rounding too
+    if data.buckets.null is not None:  # what is made of two values may miss the null value by rounding too
         value, low, high = (
-            rounding.settle(x, 0.0, data.null[support], precision=data.precision) for x in (value, low, high)
+            rounding.settle(x, 0.0, data.buckets.null[support], precision=data.precision) for x in (value, low, high)
         )
     mean[support] = value + offset[support]
     at_null = support[signed_ranks.end_at_null(low, high)]

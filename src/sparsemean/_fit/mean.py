@@ -22,7 +22,7 @@ from sparsemean._kernels import influence
 from sparsemean._kernels.memory_layout import one_blas_thread
 from sparsemean._stats import nulls
 from sparsemean._stats.arrays import namespace, on_host
-from sparsemean._stats.decision import Decision, decide, error_after_selection, rule_of
+from sparsemean._stats.decision import Decision, decide_planned, error_after_selection
 from sparsemean._stats.planning import allow_for
 from sparsemean._util.checks import one_number_each, pluralize
 from sparsemean._util.plans import Plan
@@ -65,11 +65,11 @@ class Means:
             rows = np.zeros(plan.n_units, dtype=bool)
             rows[test.rows] = True
         found = engine_of(table.source).influence_sums(
-            table, means.centres_of(plan, data.null), test.unit, test.kappa,
+            table, means.centres_of(plan, data.buckets.null), test.unit, test.kappa,
             rows=rows, skip_missing=data.buckets.skip_missing, n_jobs=data.n_jobs, progress=progress,
         )  # fmt: skip
         evidence, beta = means.evidence_of(plan, test, found.sums)
-        decision = decide(evidence, rule_of(plan.selection, plan.level, plan.n_features), (plan.bad,))
+        decision = decide_planned(evidence, plan)
         return cls(replace(data, plan=plan), table, test, found.missing, beta, decision, tuple(notes), method)
 
     @property
@@ -93,8 +93,10 @@ class Means:
         with one_blas_thread():
             return screening.screen_first(self.data, on_host(self.decision))
 
-    def allowing(self, rows: screening.ScreeningResult) -> Means:
+    def allowing(self, rows: screening.ScreeningResult | None) -> Means:
         """Decide again for the bad rows that were found; κ and the units stay what they were for none."""
+        if rows is None:
+            return self
         plan = allow_for(self.data.plan, rows.rows.aligned)
         if plan.bad_rows and self.test.rows is not None:
             return replace(self, notes=(messages.NOT_ALLOWED_FOR, *self.notes))
@@ -290,7 +292,7 @@ def _too_wide(found: Means, support: IntArray) -> list[str]:
 def _on_support(tested: Means) -> tuple[FloatArray, FloatArray, Decision, IntArray]:
     """Return means, intervals, the support less columns that hold one value only, and those columns."""
     data, plan, d, decision = tested.data, tested.data.plan, tested.data.plan.n_features, tested.decision
-    mean, ends = (np.zeros(d) if data.null is None else data.null.copy()), np.full((d, 2), np.nan)
+    mean, ends = (np.zeros(d) if data.buckets.null is None else data.buckets.null.copy()), np.full((d, 2), np.nan)
     table = tested.table
     constant = [
         columns[np.fmin.reduce(values) == np.fmax.reduce(values)]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import platform
 from collections import Counter
+from functools import cache
+from shlex import quote
 
 import numpy as np
 
 from sparsemean import __version__
+from sparsemean._data.repeats import MOST_NAMES, repeated
 from sparsemean._data.table import Names, Table
 from sparsemean._fit.data import FitData
-from sparsemean._fit.designs import dependence_note
 from sparsemean._fit.inference import Values
 from sparsemean._fit.power import nothing_possible
 from sparsemean._stats.arrays import on_host
@@ -68,12 +70,14 @@ def of_precision(data: FitData, support: IntArray) -> list[str]:
     A null value that is off by eps moves the centre by δ = eps·|null|/sd deviations, which n rows show once nδ² is not
     small. The spread is that of the inner four fifths of the values.
     """
-    if data.null is None or data.spread:
+    if data.buckets.null is None or data.spread:
         return []
     coarse = [support[:0]]
-    for columns, values in data.values_of(support[data.null[support] != 0]):
+    for columns, values in data.values_of(support[data.buckets.null[support] != 0]):
         low, high = np.nanquantile(values, (0.1, 0.9), axis=0)
-        away = data.precision * np.abs(data.null[columns]) * INNER / np.maximum(high - low, np.finfo(float).tiny)
+        away = (
+            data.precision * np.abs(data.buckets.null[columns]) * INNER / np.maximum(high - low, np.finfo(float).tiny)
+        )
         coarse.append(columns[np.sqrt(data.plan.n_units) * away > np.sqrt(SHOWN)])
     found = np.concatenate(coarse)
     if not found.size:
@@ -102,6 +106,28 @@ def how_tested(plan: Plan) -> str:
     sizes = f"{', '.join(others)} and {last}" if others else last
     rows = "row" if sizes == "1" else "rows"
     return f"signs of buckets of {sizes} {rows}"
+
+
+def dependence_note(table: Table, *, compared: bool = False) -> list[str]:
+    """Say so where many rows share a subject or a name: for fits that take rows for independent.
+
+    Where groups are ``compared``, a subject may have rows of several.
+    """
+    n = table.shape[0]
+    column, names = table.repeated, table.row_names
+    if column is not None:
+        what, count, option = f"column {column[0]!r} has", column[1], f" (--subject {quote(column[0])})"
+    elif names is not None and (found := repeated("", names, MOST_NAMES)):
+        what, count, option = "the names of the rows have", found[1], ""
+    else:
+        return []
+    within = (
+        f"as strata={option.replace('subject', 'strata', 1)} if it has rows of several groups, " if compared else ""
+    )
+    return [
+        f"rows may not be independent: {what} {count:,} values for {n:,} rows; give it as groups={option}, {within}or "
+        "the error rate does not hold"
+    ]
 
 
 def of_numbering(plan: Plan) -> tuple[str, ...]:
@@ -219,6 +245,7 @@ def _features(table: Table, columns: IntArray) -> IntArray | Names:
     return columns if table.feature_names is None else table.feature_names[columns]
 
 
+@cache
 def versions() -> dict[str, str]:
     """Return the versions that a result was made with."""
     return {"sparsemean": __version__, "numpy": np.__version__, "python": platform.python_version()}

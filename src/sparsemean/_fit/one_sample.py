@@ -18,7 +18,7 @@ from sparsemean._data.table import Table
 from sparsemean._fit import mean as means
 from sparsemean._fit import messages, screening
 from sparsemean._fit.data import FitData
-from sparsemean._fit.inference import Inference, best_beta, best_sizes, columns_ranked, estimate_support, infer, settle
+from sparsemean._fit.inference import best_beta, best_sizes, columns_ranked, estimate_support, infer, walked
 from sparsemean._fit.pipeline import Found, build_estimate, estimates, parts_of
 from sparsemean._fit.refinement import Refinement, check, name_of
 from sparsemean._kernels.memory_layout import one_blas_thread
@@ -85,18 +85,20 @@ def plan_of(
     **options: Any,
 ) -> tuple[Plan, Refinement]:
     """Check everything that can be asked of a fit of ``n`` rows and ``d`` features, before any value is looked at."""
-    _check_known(options)
+    if unknown := sorted(options.keys() - _plan_options()):
+        named = {"groups", "null", "refine", "refine_on", "screen_rows", "random_state", "n_jobs", "device"}
+        raise InputError("option", f"be one of {', '.join(sorted(_plan_options() | named))}", repr(unknown[0]))
     if not isinstance(screen_rows, (bool, np.bool_)):
         raise InputError("screen_rows", "be True or False", repr(screen_rows))
-    method = check(refine)
-    plan = planning.of_question(
-        planning.plan_fit(n, d, n_units=n_units, **options),
+    method, plan = check(refine), planning.plan_fit(n, d, n_units=n_units, **options)
+    question = replace(
+        plan.question,
         screen_rows=bool(screen_rows),
         refine=name_of(method),
         refine_on=planning.one_of(refine_on, ("rows", "buckets"), argument="refine_on"),
         null=one_number_each(null, d, argument="null"),
     )
-    return plan, method
+    return replace(plan, question=question), method
 
 
 def fit(
@@ -128,16 +130,16 @@ def count_centres(data: FitData, progress: Progress | None = None, **parts: Any)
     """Count the signs of one sample, rank what they do not rule out, and select."""
     wanted = np.union1d(screening.screening_columns(data), columns_ranked(data.plan))
     counts, data = data.count_and_keep(wanted, progress)
-    inference, data = infer(data, counts)
-    return Centres(data, counts, inference, **parts)
+    decision, data = infer(data, counts)
+    return Centres(data, counts, decision, **parts)
 
 
 def prepare(
     table: Table, *, groups: Any = None, random_state: Any, n_jobs: int | None, device: Any, **options: Any
 ) -> tuple[FitData, Refinement]:
     """Check what is asked of a table and assign its rows to buckets."""
-    table = sent(table, device)
-    units = _units(on_the_host(groups, table, argument="groups"), table.shape[0])
+    table = table if device is None else sent(table, device)
+    units = None if groups is None else _units(on_the_host(groups, table, argument="groups"), table.shape[0])
     options["null"] = on_the_host(options.get("null", 0.0), table, argument="null")
     plan, method = plan_of(*table.shape, n_units=None if units is None else int(units.max()) + 1, **options)
     # Where ranks or sums decide, what is drawn only says which features to rank or which rows give a scale: nobody who
@@ -153,7 +155,9 @@ class Centres:
 
     data: FitData
     counts: Counts
-    inference: Inference
+    decision: Decision
+    iterated: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    """Features whose walk had to be iterated to know whether they are selected."""
     method: Refinement = None
     options: Mapping[str, Any] = field(default_factory=dict)
     """Those of `planning.plan_fit`, for a plan of the rows that are left; none where these are not to be counted."""
@@ -164,11 +168,6 @@ class Centres:
     def plans(self) -> tuple[Plan, ...]:
         """The plan of the only contrast."""
         return (self.data.plan,)
-
-    @property
-    def decision(self) -> Decision:
-        """What is selected."""
-        return self.inference.decision
 
     @property
     def seed(self) -> int:
@@ -182,28 +181,31 @@ class Centres:
 
     def to_host(self) -> Centres:
         """Walk where the paper's rule asks for it, and take what an estimate needs from a device."""
-        inference, data = settle(self.data, self.counts, self.inference), self.data
-        if data.plan.question.test == "buckets" and data.plan.question.selection != "paper":  # stays where it is
-            return self._deciding(_support_here(inference.decision))
-        counts, decision = on_host((self.counts, inference.decision))
-        return replace(self, counts=counts, inference=replace(inference, decision=decision))
-
-    def _deciding(self, decision: Decision) -> Centres:
-        return replace(self, inference=replace(self.inference, decision=decision))
+        decision, question = self.decision, self.data.plan.question
+        if question.test == "buckets" and question.selection != "paper":  # all but the support stays where it is
+            return replace(self, decision=replace(decision, support=on_host(decision.support)))
+        if question.selection != "paper":
+            return replace(self, counts=on_host(self.counts), decision=on_host(decision))
+        decision, iterated = walked(self.data, self.counts, decision)
+        return replace(self, counts=on_host(self.counts), decision=decision, iterated=iterated)
 
     def score_rows(self) -> screening.ScreeningResult | None:
         """Judge rows by all columns, about their medians; None where it was named how many are bad."""
         if not self.data.plan.auto:
             return None
+        decision = replace(self.decision, support=on_host(self.decision.support))
         with one_blas_thread():
-            decision = _support_here(self.decision)
             return screening.screen_first(self.data.keep(decision.support), decision)
 
-    def allowing(self, rows: screening.ScreeningResult) -> Centres:
+    def allowing(self, rows: screening.ScreeningResult | None) -> Centres:
         """Decide again for as many bad rows as lie off together."""
-        plan = planning.allow_for(self.data.plan, rows.rows.aligned)
-        found = replace(self, data=replace(self.data, plan=plan))
-        return found._deciding(_support_here(self.decision.at((plan.bad,)))) if plan.bad_rows else found
+        if rows is None:
+            return self
+        found = replace(self, data=replace(self.data, plan=planning.allow_for(self.data.plan, rows.rows.aligned)))
+        if not found.data.plan.bad_rows:
+            return found
+        decision = self.decision.at((found.data.plan.bad,))
+        return replace(found, decision=replace(decision, support=on_host(decision.support)))
 
     def estimate(
         self,
@@ -243,17 +245,12 @@ class Centres:
             leaning=Leaning(*best_beta(plan, counts, best), counts),
             status={
                 "screening": rows.how, "refinement": located.how, "iterations": located.iterations,
-                "converged": located.converged, "walked": int(np.union1d(self.inference.iterated, support).size),
+                "converged": located.converged, "walked": int(np.union1d(self.iterated, support).size),
             },
             seed=data.seed, rows=rows.rows, uncertified=extra, skewed=skewed,
             sample=Sample(units=data.units, bucket_of_row=data.buckets.partition.bucket_of_row),
             source=self.source, checksum=table.source.early_checksum(support),
         )  # fmt: skip
-
-
-def _support_here(decision: Decision) -> Decision:
-    """Return a decision whose support lies on the host."""
-    return replace(decision, support=on_host(decision.support))
 
 
 @cache
@@ -263,18 +260,8 @@ def _plan_options() -> frozenset[str]:
     return frozenset().union(*known) - {"n", "d", "n_units", "asked"}
 
 
-def _check_known(options: dict[str, Any]) -> None:
-    """Refuse an option that no part of a fit has."""
-    known = _plan_options()
-    if unknown := sorted(options.keys() - known):
-        named = {"groups", "null", "refine", "refine_on", "screen_rows", "random_state", "n_jobs", "device"}
-        raise InputError("option", f"be one of {', '.join(sorted(known | named))}", repr(unknown[0]))
-
-
-def _units(groups: Any, n: int) -> IntArray | None:
+def _units(groups: Any, n: int) -> IntArray:
     """Give every subject a number, in the order of their first rows."""
-    if groups is None:
-        return None
     labels = np.asarray(groups)
     if labels.shape != (n,):
         raise InputError("groups", f"have one label for each of the {n} rows", f"shape {labels.shape}")
@@ -304,7 +291,9 @@ def _uncertified(
     plan = planning.plan_fit(n_rows, data.plan.n_features, n_units=units, **options)
     subset = data.subset(plan, kept)
     counts = data.count_subset(subset, found.counts, progress)
-    of_kept = settle(subset, counts, infer(subset, counts)[0]).decision
+    of_kept, _ = infer(subset, counts)
+    if data.plan.question.selection == "paper":
+        of_kept, _ = walked(subset, counts, of_kept)
     features = np.setdiff1d(on_host(of_kept.support), np.concatenate((decision.support, decision.skipped)))
     located = screening.locate_features(data, screened, features, method=found.method)
     return Uncertified(features, located.mean + data.offset(features), take(of_kept.p_adjusted, features))

@@ -57,7 +57,7 @@ class Found(Protocol):
         ...
 
     def allowing(self, rows: Any) -> Self:
-        """Decide again for as many bad rows as look bad.
+        """Decide again for as many bad rows as look bad, unless someone has named a share.
 
         A feature that is selected for so many is real or more are bad, for all numbers at once: so they may be chosen
         by looking at the rows.
@@ -75,7 +75,7 @@ F = TypeVar("F", bound=Found)
 def settled(found: F) -> tuple[F, Any]:
     """Score rows, and decide for those that look bad unless someone has named a share."""
     rows = found.score_rows()
-    return (found.allowing(rows) if found.plans[0].auto else found), rows
+    return found.allowing(rows), rows
 
 
 def estimates(found: Found, *, began: float, progress: Iterable[Progress | None]) -> list[Estimate]:

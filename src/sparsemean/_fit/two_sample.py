@@ -195,7 +195,7 @@ def design_of(
     strata = asked.strata
     within = None if strata is None else designs.check_strata(strata, codes, asked.named("strata"))
     if asked.groups is None:
-        notes = [] if strata is not None else designs.dependence_note(table, compared=True)
+        notes = [] if strata is not None else messages.dependence_note(table, compared=True)
         return Design(table, classes, codes, within, notes=tuple(notes))
     reduced, own, notes, _ = designs.subject_means(
         table, codes, asked.groups, seed=seed, missing=missing, classes=classes, argument=asked.named("groups")
@@ -250,6 +250,8 @@ class Groups:
 
     def allowing(self, rows: Sequence[RowScores]) -> Groups:
         """Decide again for as many bad rows as look bad in the groups of each test."""
+        if self.question.shares is not None:
+            return self
         numbers = tuple(looking_bad(self.design, test, judged) for test, judged in zip(self.tests, rows, strict=True))
         if not any(bad.total for bad in numbers):
             return self

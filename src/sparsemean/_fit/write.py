@@ -18,11 +18,11 @@ from sparsemean._data.chunked import is_group
 from sparsemean._data.hdf5 import Hdf5Group, open_hdf5
 from sparsemean._data.source import Array
 from sparsemean._data.table import FileContext, Names, as_names
+from sparsemean._fit.afterwards import strongest_first
 from sparsemean._util.files import check_writable, replacing, write_csv
 from sparsemean._util.records import IntArray, RowScores
 from sparsemean.comparison import Comparison, tests_of
 from sparsemean.errors import InputError, require
-from sparsemean.result import strongest_first
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sparsemean._fit.afterwards import strongest_first
 from sparsemean._fit.messages import how_tested
 from sparsemean._report import columns, plot_data
 from sparsemean._report.columns import WITHOUT_ANY
@@ -26,7 +27,7 @@ from sparsemean._util.checks import pluralize
 from sparsemean._util.files import check_writable, replacing
 from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError, require, visible
-from sparsemean.result import Estimate, strongest_first
+from sparsemean.result import Estimate
 
 if TYPE_CHECKING:
     import pandas as pd

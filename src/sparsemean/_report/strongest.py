@@ -10,6 +10,7 @@ from typing import NamedTuple, TypedDict
 
 import numpy as np
 
+from sparsemean._fit.afterwards import numbers_of, strongest_first
 from sparsemean._fit.power import at_rows, plan_groups, smallest_effect
 from sparsemean._report.columns import LEAST_P
 from sparsemean._report.verdict import signs_of, verdict
@@ -21,7 +22,7 @@ from sparsemean._util.checks import list_names
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError, visible
-from sparsemean.result import Estimate, numbers_of, strongest_first
+from sparsemean.result import Estimate
 
 WIDTH = 80
 """Columns of the narrowest terminal in use, and of logs."""

@@ -280,6 +280,12 @@ def decide(evidence: Evidence, rule: Rule, allowed: Allowed, last: Any = None, *
     return Decision(evidence, rule, allowed, support, p_values, logs, p_adjusted, q_values, last, share)
 
 
+def decide_planned(evidence: Evidence, plan: Plan) -> Decision:
+    """Select as is planned for one sample."""
+    question = plan.question
+    return decide(evidence, rule_of(question.selection, question.level, evidence.n_hypotheses), (plan.bad,))
+
+
 def _last_selected(evidence: Evidence, rule: Rule, at: IntArray, allowed: Allowed | None) -> IntArray:
     """Return the last step at which each of some hypotheses is selected: all are at the first, and no others.
 

@@ -139,11 +139,6 @@ def one_of(value: object, names: Any, *, argument: str) -> str:
     return value
 
 
-def check_side(alternative: object) -> Side:
-    """Return the side that counts."""
-    return Side(one_of(alternative, ALTERNATIVES, argument="alternative"))
-
-
 def check_level(level: object) -> float:
     """Return an error rate; divided by the number of tests it must still be a number above zero."""
     number = check_share("level", level)
@@ -176,7 +171,7 @@ def ask(
     return Question(
         selection=one_of(selection, SELECTIONS, argument="selection"),
         level=check_level(level),
-        side=check_side(alternative),
+        side=Side(one_of(alternative, ALTERNATIVES, argument="alternative")),
         min_effect=check_min_effect(min_effect),
         target=wanted,
         test="sums" if wanted == "mean" else "ranks",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sparsemean._fit.afterwards import sorted_uncertified, strongest_first
 from sparsemean._stats import path
 from sparsemean._stats.decision import harmonic
 from sparsemean._stats.planning import DEFAULT_ITERATIONS
@@ -15,7 +16,6 @@ from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import require
 from sparsemean.plots import _style
 from sparsemean.plots._style import ALARM, CHOSEN, CYCLE, GUIDE, SMALL, axes_for, dashed, entitle, group_names, shown
-from sparsemean.result import sorted_uncertified, strongest_first
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -344,8 +344,8 @@ def concluded(counts: Counts, n_rows: int) -> None:
     """Select by Holm, with p-values, q-values, the radius and the largest contamination of every feature."""
     plan = plan_of(n_rows, counts.nearest.size, refine=None, screen_rows=False, test="buckets")[0]
     inferred = inference.by_signs(plan, of_signs(counts, plan.n_units))
-    assert inferred.decision.radius.size
-    assert inferred.decision.support.size >= counts.nearest.size // 1000
+    assert inferred.radius.size
+    assert inferred.support.size >= counts.nearest.size // 1000
 
 
 def concluding(n_rows: int, d: int) -> tuple[float, float]:
@@ -379,7 +379,7 @@ def deciding(d: int, every: int, selection: str, repeat: int) -> tuple[float, ..
     counts = made(d, n, every=every, weakest=WEAKEST).counts
     plan = plan_of(n, d, refine=None, screen_rows=False, test="buckets", selection=selection)[0]
     conclude = partial(inference.by_signs, plan, of_signs(counts, plan.n_units))
-    decision = conclude().decision
+    decision = conclude()
     evidence, rule = decision.evidence, decision.rule
     assert evidence is not None
     select, radius = partial(evidence.selected_first, rule), lambda: replace(decision).radius
