@@ -20,7 +20,7 @@ from sparsemean._evidence.ranks import REST, Contrast, RankTest, WorstCase
 from sparsemean._fit.two_sample import compare
 from sparsemean._stats.decision import decide, rule_of
 from sparsemean._util.plans import BadRows, Shares, Side
-from sparsemean.comparison import Comparison
+from sparsemean.result.comparison import Comparison
 
 LABELS = np.array(["a"] * 20 + ["b"] * 35)
 X = np.random.default_rng(0).standard_normal((55, 30))

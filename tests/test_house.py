@@ -17,14 +17,13 @@ import house
 from house import FILES
 
 ROOMS = [
-    "errors", "_util", "_kernels", "_stats", "_data", "_counts", "_evidence", "result", "comparison", "baselines",
+    "errors", "_util", "_kernels", "_stats", "_data", "_counts", "_evidence", "result", "baselines",
     "_fit", "plots", "_report", "estimators", "tl", "experiments", "federated", "simulate", "datasets", "studies",
     "_cli", "__main__",
 ]  # fmt: skip
 """Each may import what stands before it. The front door, ``__init__``, is loaded first of all and imports lazily."""
 ALLOWED = {
-    ("result", "plots"), ("result", "_report"), ("result", "_fit"), ("comparison", "_report"),
-    ("comparison", "_fit"), ("_counts", "_fit"),
+    ("result", "plots"), ("result", "_report"), ("result", "_fit"), ("_counts", "_fit"),
 }  # fmt: skip
 """Stated exceptions, inside functions only: what shows, saves or decides again, or makes an estimate of a sketch."""
 HEAVY = (

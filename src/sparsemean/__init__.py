@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from sparsemean._fit.power import plan
     from sparsemean._fit.storage import load
     from sparsemean._util.plans import Plan
-    from sparsemean.comparison import Comparison
     from sparsemean.errors import InputError
     from sparsemean.estimators import SparseMean, SparseMeanDifference
     from sparsemean.result import Estimate
+    from sparsemean.result.comparison import Comparison
 
 __version__ = "0.2.0"
 __all__ = [
@@ -54,7 +54,7 @@ __all__ = [
 
 _HOMES = {
     "Certified": "_fit.certifying",
-    "Comparison": "comparison",
+    "Comparison": "result.comparison",
     "Estimate": "result",
     "InputError": "errors",
     "Plan": "_util.plans",

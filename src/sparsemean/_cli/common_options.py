@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from rich.table import Table as Grid
 
     from sparsemean._data.table import ReadOptions, Table
-    from sparsemean.comparison import Comparison
     from sparsemean.result import Estimate
+    from sparsemean.result.comparison import Comparison
 
 SKETCH = ".sketch"
 """The ending of sketches."""
@@ -101,7 +101,7 @@ def report(estimate: Estimate | Comparison, title: str, seconds: float, *, more:
     from sparsemean._report import summary
     from sparsemean._report.guarantees import seed_decides
     from sparsemean._report.verdict import verdict
-    from sparsemean.comparison import Comparison
+    from sparsemean.result.comparison import Comparison
 
     # names are printed as they are: no [markup], no :emoji:
     console = Console(width=min(WIDTH, Console().width), highlight=False, markup=False, emoji=False)
@@ -136,7 +136,7 @@ def heading(estimate: Estimate | Comparison, title: str) -> str:
 
 
 def _first(estimate: Estimate | Comparison) -> Estimate:
-    from sparsemean.comparison import Comparison
+    from sparsemean.result.comparison import Comparison
 
     return next(iter(estimate.results.values())) if isinstance(estimate, Comparison) else estimate
 

@@ -20,9 +20,9 @@ from sparsemean.errors import InputError, visible
 if TYPE_CHECKING:
     from sparsemean._data.source import Array
     from sparsemean._data.table import ReadOptions, Table
-    from sparsemean.comparison import Comparison
     from sparsemean.experiments import Scorecard
     from sparsemean.result import Estimate
+    from sparsemean.result.comparison import Comparison
 
 
 COMPARISON = ("reference", "vs", "strata", "pairs", "covariate", "scorecard")

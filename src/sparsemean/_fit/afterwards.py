@@ -26,9 +26,9 @@ from sparsemean._stats.planning import bad_pairs, bad_rows, check_shares, of_que
 from sparsemean._util.checks import fraction_of_rows
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import BucketSpec, FloatArray, IntArray, Leaning, Uncertified
-from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate, Located
+from sparsemean.result.comparison import Comparison
 
 if TYPE_CHECKING:
     import pandas as pd

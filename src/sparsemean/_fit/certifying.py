@@ -13,7 +13,7 @@ from sparsemean._data.gpu import where_it_lies
 from sparsemean._data.table import Table
 from sparsemean._fit.mean import Means
 from sparsemean._fit.one_sample import count_centres, prepare
-from sparsemean._fit.pipeline import Found, settled
+from sparsemean._fit.pipeline import Found
 from sparsemean._stats import planning
 from sparsemean._stats.arrays import near
 from sparsemean._util.checks import AUTO, draw_seed, is_auto
@@ -160,7 +160,7 @@ def certify(
         groups = two_sample.counted(
             table, two_sample.Asked(y, **of_groups), planning.ask(**asked), seed=draw_seed(random_state), n_jobs=n_jobs
         )
-        groups = settled(groups)[0] if groups.plans[0].auto else groups
+        groups = groups.allowing(groups.score_rows()) if groups.plans[0].auto else groups
     each = [_certified(groups, k, table.feature_names) for k in range(len(groups.plans))]
     return each[0] if len(each) == 1 else dict(zip(groups.keys, each, strict=True))
 
@@ -169,7 +169,7 @@ def _of_one(table: Table, *, contamination: Any, **asked: Any) -> Found:
     """Count one sample and decide, for as many bad rows as look bad unless someone has named a share."""
     data, _ = prepare(table, contamination=contamination, refine=None, screen_rows=is_auto(contamination), **asked)
     found: Found = Means.of(data) if data.plan.question.target == "mean" else count_centres(data)
-    return settled(found)[0]
+    return found.allowing(found.score_rows())
 
 
 def _refuse_for_groups(*, null: Any, **one_sample: Any) -> None:

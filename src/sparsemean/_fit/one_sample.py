@@ -159,7 +159,7 @@ class Centres:
     iterated: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     """Features whose walk had to be iterated to know whether they are selected."""
     method: Refinement = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] | None = None
     """Those of `planning.plan_fit`, for a plan of the rows that are left; none where these are not to be counted."""
     source: Table | None = None
     """What the estimate keeps as a handle on the data."""
@@ -229,7 +229,9 @@ class Centres:
                 rows = screening.screen_on_support(data, rows, support, mean=located.mean)
             skewed = screening.flag_skewed(data, rows, support)
             alike = screening.neighbours_alike(data, rows, support)
-        extra = _uncertified(data, rows, decision, found=self, progress=recounting) if self.options else None
+        extra = (
+            _uncertified(data, rows, decision, found=self, progress=recounting) if self.options is not None else None
+        )
         notes = (
             *messages.of_dependence(*alike, data.units, table),
             *messages.of_fit(plan, counts, decision, values.constant, table, unit=unit_name(data.units)),
@@ -238,7 +240,7 @@ class Centres:
             *messages.of_precision(data, support),
             *located.notes,
             *messages.of_numbering(plan),
-            *((messages.NOT_LOOKED_FOR,) if not self.options and rows.rows.suspects.size else ()),
+            *((messages.NOT_LOOKED_FOR,) if self.options is None and rows.rows.suspects.size else ()),
         )
         return build_estimate(
             plan, decision, table=table, began=began, notes=notes, values=(located.mean, values.intervals),
@@ -277,6 +279,8 @@ def _uncertified(
     decision: Decision,
     *,
     found: Centres,
+    options: Mapping[str, Any],
+    *,
     progress: Progress | None,
 ) -> Uncertified | None:
     """Look for features that only the rows left after screening show; None where no row was rejected."""
@@ -284,7 +288,7 @@ def _uncertified(
     if kept.size == data.plan.n_units or kept.size < planning.MIN_ROWS:
         return None
     n_rows = kept.size if data.units is None else int(np.isin(data.units, kept).sum())
-    options = {**found.options, "contamination": 0.0 if data.plan.auto else screened.share(data.plan)}
+    options = {**options, "contamination": 0.0 if data.plan.auto else screened.share(data.plan)}
     if isinstance(options.get("n_buckets"), (int, np.integer)):
         options["n_buckets"] = min(options["n_buckets"], n_rows)
     units = None if data.units is None else kept.size

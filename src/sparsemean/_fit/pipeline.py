@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -69,18 +69,10 @@ class Found(Protocol):
         ...
 
 
-F = TypeVar("F", bound=Found)
-
-
-def settled(found: F) -> tuple[F, Any]:
-    """Score rows, and decide for those that look bad unless someone has named a share."""
-    rows = found.score_rows()
-    return found.allowing(rows), rows
-
-
 def estimates(found: Found, *, began: float, progress: Iterable[Progress | None]) -> list[Estimate]:
-    """Return the estimate of every contrast."""
-    found, rows = settled(found)
+    """Score rows, decide for as many bad ones as look bad unless someone has named a share, and build the estimates."""
+    rows = found.score_rows()
+    found = found.allowing(rows)
     return [found.estimate(k, rows, began=began, progress=part) for k, part in enumerate(progress)]
 
 

@@ -34,9 +34,9 @@ from sparsemean._util.records import (
     Status,
     Uncertified,
 )
-from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate, Located
+from sparsemean.result.comparison import Comparison
 
 FORMAT, SEVERAL = "sparsemean-estimate-8", "sparsemean-comparison-2"
 OTHERS = (".csv", ".tsv", ".txt", ".json", ".html", ".parquet", ".feather", ".xlsx", ".h5ad", ".pkl", ".pickle")

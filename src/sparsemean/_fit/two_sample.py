@@ -28,9 +28,9 @@ from sparsemean._stats.effects import GroupEffects, group_effects, joined, log_s
 from sparsemean._util.checks import AUTO, draw_seed, list_names, unit_name
 from sparsemean._util.plans import Plan, Question
 from sparsemean._util.records import FloatArray, IntArray, Leaning, RowScores, Sample
-from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
+from sparsemean.result.comparison import Comparison
 
 PAIRS = "pairs"
 REST_NAME = "rest"

@@ -21,8 +21,8 @@ from sparsemean._data.table import FileContext, Names, as_names
 from sparsemean._fit.afterwards import strongest_first
 from sparsemean._util.files import check_writable, replacing, write_csv
 from sparsemean._util.records import IntArray, RowScores
-from sparsemean.comparison import Comparison, tests_of
 from sparsemean.errors import InputError, require
+from sparsemean.result.comparison import Comparison, tests_of
 
 if TYPE_CHECKING:
     import pandas as pd

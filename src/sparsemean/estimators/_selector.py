@@ -13,9 +13,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sparsemean._data import as_table
 from sparsemean._data.gpu import lies_on_device, like
 from sparsemean._util.records import FloatArray, IntArray
-from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
+from sparsemean.result.comparison import Comparison
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags

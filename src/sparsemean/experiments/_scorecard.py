@@ -20,9 +20,9 @@ from sparsemean._stats.planning import one_of
 from sparsemean._util.checks import pluralize
 from sparsemean._util.plans import Side
 from sparsemean._util.records import FloatArray, IntArray
-from sparsemean.comparison import Comparison, tests_of
 from sparsemean.errors import InputError, visible
 from sparsemean.result import Estimate
+from sparsemean.result.comparison import Comparison, tests_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,9 +20,9 @@ from sparsemean._stats.effects import log2_fold_change
 from sparsemean._stats.row_scores import LARGE
 from sparsemean._util.checks import draw_seed, integer, list_names
 from sparsemean._util.records import FloatArray, IntArray
-from sparsemean.comparison import Comparison, tests_of
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
+from sparsemean.result.comparison import Comparison, tests_of
 from sparsemean.tl._cells import CellDesign, Tests, differences_within
 
 if TYPE_CHECKING:
