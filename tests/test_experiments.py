@@ -393,7 +393,7 @@ def test_what_is_refused(shop: Any) -> None:
     with pytest.raises(InputError, match="level must be a number between 0 and 1"):
         scorecard(card.result, level=95)
     with pytest.raises(InputError, match=r"X must be a table in memory: got a relation of DuckDB; call .to_arrow_ta"):
-        of(types.SimpleNamespace(to_arrow_table=None), [0, 1])
+        of(type("Relation", (), {"to_arrow_table": None})(), [0, 1])
     arms = pd.Series(shop[2], index=X.index)
     for others in (arms[::-1], arms.rename(lambda name: f"{name}@shop")):
         with pytest.raises(InputError, match=r"y must have the rows of X in their order: got .* in row 0, which"):

@@ -16,7 +16,7 @@ from sparsemean import InputError, SparseMeanDifference, load, sparse_mean
 from sparsemean._data import as_table
 from sparsemean._evidence import groups
 from sparsemean._evidence.groups import RankEvidence
-from sparsemean._evidence.ranks import REST, Contrast, RankTest
+from sparsemean._evidence.ranks import REST, Contrast, RankTest, WorstCase
 from sparsemean._fit.two_sample import compare
 from sparsemean._stats.decision import decide, rule_of
 from sparsemean._util.plans import BadRows, Shares, Side
@@ -358,6 +358,5 @@ def test_p_within_strata_does_not_fall_where_bad_rows_are_allowed_for() -> None:
     assert p[0] == pytest.approx(2 * (141 / 201) ** 12, rel=1e-4)
     assert p == sorted(p)
     (test,) = cast(RankEvidence, found[1].decision.evidence).tests
-    options: dict[str, Any] = {"bad": BadRows(0, 1), "more": 0, "side": Side.UP, "missing": False, "goal": -np.inf}
-    looked = cast(RankTest, test)._look(test, features=None, n_threads=1, **options)
+    looked = cast(RankTest, test)._largest(WorstCase(BadRows(0, 1), side=Side.UP), None, n_threads=1)
     assert looked[0] < np.log(p[0]) - 0.6  # what is kept from falling here

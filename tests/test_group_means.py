@@ -16,7 +16,7 @@ import sparsemean as sm
 from sparsemean import SparseMeanDifference, certify
 from sparsemean._evidence import means
 from sparsemean._evidence.means import LOG_ALONE, LOG_JOINT, MeanContrast, slack_of
-from sparsemean._evidence.ranks import Contrast
+from sparsemean._evidence.ranks import Contrast, WorstCase
 from sparsemean._kernels import influence, reference
 from sparsemean._stats import nulls
 from sparsemean._util.plans import BadRows, Side
@@ -101,7 +101,7 @@ def test_p_values_are_valid_to_the_last_atom_of_two_point_laws(q: float, n: tupl
     first = np.where(np.arange(n[0])[:, np.newaxis] < hits[0], 1 - q, -q)
     second = np.where(np.arange(n[1])[:, np.newaxis] < hits[1], q - 1, q)
     found = contrast_of(first, second, scale=math.sqrt(q * (1 - q)), alternative=alternative)
-    p = np.exp(found.log_p(rows((0, 0))))
+    p = np.exp(found.log_p(WorstCase(rows((0, 0)))))
     chance = stats.binom.pmf(hits[0], n[0], q) * stats.binom.pmf(hits[1], n[1], q)
     assert p.min() < 0.5
     for t in np.unique(p):
@@ -118,7 +118,7 @@ def test_p_is_the_largest_of_all_centres(alternative: str, bad: tuple[int, int],
         options: dict[str, Any] = {"alternative": alternative, "min_effect": min_effect}
         found = contrast_of(first, second, scale=1.0, bad=bad, **options)
         expected = largest_p(first, second, found.mean_test, bad=bad, **options)
-        log_p = float(found.log_p(rows(bad))[0])
+        log_p = float(found.log_p(WorstCase(rows(bad)))[0])
         if expected > means.FILTER:
             assert log_p > math.log(means.FILTER)
             continue
@@ -228,9 +228,9 @@ def test_p_rises_with_bad_rows() -> None:
     rng = np.random.default_rng(5)
     found = contrast_of(rng.exponential(size=(200, 6)) + 2, rng.exponential(size=(300, 6)), scale=1.0)
     for steps in ([(m, 0) for m in range(40)], [(0, m) for m in range(40)]):
-        assert (np.diff([found.log_p(rows(bad)) for bad in steps], axis=0) >= 0).all()
-    assert (np.diff([found.log_p(rows((1, 1)), more=r) for r in range(40)], axis=0) >= 0).all()
-    assert (found.log_p(rows((2, 1))) <= found.log_p(rows((1, 1)), more=1)).all()
+        assert (np.diff([found.log_p(WorstCase(rows(bad))) for bad in steps], axis=0) >= 0).all()
+    assert (np.diff([found.log_p(WorstCase(rows((1, 1)), more=r)) for r in range(40)], axis=0) >= 0).all()
+    assert (found.log_p(WorstCase(rows((2, 1)))) <= found.log_p(WorstCase(rows((1, 1)), more=1))).all()
 
 
 # Skew, bad rows and power, from end to end.

@@ -15,7 +15,7 @@ import pytest
 
 from sparsemean._data import as_table
 from sparsemean._evidence import groups
-from sparsemean._evidence.ranks import Contrast, most_moved
+from sparsemean._evidence.ranks import Contrast, WorstCase, most_moved
 from sparsemean._stats.nulls import log_tails
 from sparsemean._util.plans import BadRows
 
@@ -126,7 +126,7 @@ def test_p_is_the_largest_that_the_bad_rows_could_have_left(kind: str, wider: fl
         order = first[:, np.newaxis] + rng.standard_normal(X.shape) * np.linspace(0.2, 4.0, 24)  # ever less with labels
         X = np.take_along_axis(np.sort(X, axis=0), order.argsort(axis=0).argsort(axis=0), axis=0)
     (test,) = groups.count(as_table(X), first.astype(np.intp), [Contrast(reference=0, label=1, sizes=(n2, n1))])
-    found = test.log_p(BadRows(label=m[0], reference=m[1]))
+    found = test.log_p(WorstCase(BadRows(label=m[0], reference=m[1])))
     expected = np.array([plain_log_p(x, first, m) for x in X.T])
     assert (expected < 0).any() or (kind == "nearly all" and sum(m) > 0)
     if sum(m) == 0:
@@ -134,9 +134,8 @@ def test_p_is_the_largest_that_the_bad_rows_could_have_left(kind: str, wider: fl
     else:
         assert (found >= expected - 1e-9).all()
         assert (found <= expected + 3).all()
-    close = test.log_p(
-        BadRows(label=m[0], reference=m[1]), goal=float(np.median(expected[expected < 0])) if expected.any() else -1.0
-    )
+    goal = float(np.median(expected[expected < 0])) if expected.any() else -1.0
+    close = test.log_p(WorstCase(BadRows(label=m[0], reference=m[1]), goal=goal))
     assert (close >= expected - 1e-5).all()
     assert (close <= found + 1e-9).all()
 
@@ -164,8 +163,8 @@ def test_a_share_below_zero_near_a_quarter_is_looked_at_both_ways() -> None:
     raw = with_ties(x, first, (3, 3), zeros=False)
     upper = with_ties(np.maximum(x, 0), first, (3, 3), zeros=True)
     assert upper < raw - 1
-    assert test.log_p(BadRows(3, 3))[0] >= raw - 1e-9
-    assert test.log_p(BadRows(0, 0))[0] < upper + LOG_2
+    assert test.log_p(WorstCase(BadRows(3, 3)))[0] >= raw - 1e-9
+    assert test.log_p(WorstCase(BadRows(0, 0)))[0] < upper + LOG_2
 
 
 def test_bounds_of_strata_just_above_the_mean_are_no_rounding() -> None:

@@ -21,7 +21,7 @@ from sparsemean._kernels import compiling, judging
 from sparsemean._stats import gaps, standardized
 from sparsemean._stats.gaps import apart, copies, far_values, leaning, no_coincidence
 from sparsemean._stats.planning import MOST_ALLOWED
-from sparsemean._stats.row_scores import FEW, KINDS, LARGE, TOGETHER, joined, row_scores, score_rows, trust_all
+from sparsemean._stats.row_scores import FEW, KINDS, LARGE, TOGETHER, joined_scores, row_scores, score_rows, trust_all
 from sparsemean._stats.standardized import INNER, Entries, StandardizedRows
 from sparsemean._util.records import FloatArray, RowScores
 
@@ -362,7 +362,7 @@ def test_rows_are_listed_by_kind_and_joined() -> None:
     assert rows.aligned == 1
     assert rows.kinds == (TOGETHER, LARGE, LARGE)
     assert rows.reasons == ((1,), (2, 3), (4,))
-    both = joined(rows, row_scores(np.array([0.0, 0.0, 2.0, 0.0]), {2: FEW}, {2: (0,)}))
+    both = joined_scores(rows, row_scores(np.array([0.0, 0.0, 2.0, 0.0]), {2: FEW}, {2: (0,)}))
     np.testing.assert_array_equal(both.suspects, [3, 2, 1, 0])
     np.testing.assert_array_equal(both.scores, [3, 9, 2, 5])
     assert trust_all(3).suspects.size == 0

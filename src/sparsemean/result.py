@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Located:
     """What features are worth; see `Estimate` for each."""
@@ -49,6 +52,21 @@ class Located:
     skewed: IntArray
     effects: GroupEffects | None = None
     uncertified: Uncertified | None = None
+
+
+class Inside(Generic[T]):
+    """What an estimate has in one of its records, by the same name."""
+
+    def __init__(self, part: str) -> None:
+        self.part = part
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        """Learn the name."""
+        self.name = name
+
+    def __get__(self, estimate: object, owner: type) -> T:
+        """Return it."""
+        return cast("T", getattr(getattr(estimate, self.part), self.name) if estimate is not None else self)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,7 +84,45 @@ class Estimate(LeftThere):
     status : Status
         Notes in words (``status.messages``), the test, what screening and refinement did, time and versions.
     located, leaning, sample : records
-        Where the attributes below are kept.
+        Where what follows stands.
+    support : ndarray of int
+        The selected features, sorted.
+    mean : ndarray of shape (d,)
+        Estimated means (shifts between two groups) in original units; the null value, zero by default, off the support.
+        NaN on it where the estimate comes from a `Sketch` without the rows; ``has_values`` tells.
+    intervals : ndarray of shape (d, 2)
+        Intervals after selection (the page on guarantees says what holds under attack), NaN off the support and where
+        many values are exactly the null value.
+    skewed : ndarray of int of shape (d,)
+        1 where a selected feature looks skewed, or has bad rows to one side: its value is a centre, not a mean. 0 where
+        it does not, −1 where that cannot be told: of too few rows, of counts alone, of groups, and off the support.
+    effects : GroupEffects or None
+        Means, medians and the like of the two groups in the selected features, in their order.
+    uncertified : Uncertified or None
+        Features that only the rows left after screening show, where rows were rejected; ``table(certified=False)``.
+    p_values, p_adjusted, q_values : ndarray of shape (d,)
+        Valid against any replacement of the planned number of rows, combined over caps of ranks or bucket sizes; by
+        Holm; by Benjamini and Hochberg (Benjamini and Yekutieli with ``selection="fdr_by"``).
+    beta : ndarray of shape (d,)
+        β₀ = (N₊ − N₋)/J at the best bucket size, which ranks do not select by; Cliff's delta for two groups.
+    bucket_size : ndarray of int of shape (d,)
+        The bucket size at which signs show most.
+    counts : Counts or None
+        The signs that were counted, where buckets were.
+    feature_names : ndarray of str or None
+        Names of the features, where the input has any.
+    bucket_of_row : ndarray of int of shape (n,) or None
+        The bucket of each row at the finest size; None for two groups.
+    units : ndarray of int of shape (n,) or None
+        The subject of each row, where rows come in groups.
+    labels : ndarray of int of shape (n,) or None
+        1 for rows of the label, 0 for those of the reference, 2 for others; None for one sample.
+    class_names : ndarray of str or None
+        The names of the reference and of the label; None for one sample.
+    strata : ndarray of int of shape (n,) or None
+        The stratum of each row, where groups were compared within strata.
+    theta : ndarray of shape (d,) or None
+        What was taken off each feature, so many times its ``covariate``; None where none was adjusted.
     rows : RowScores or None
         How far each row contradicts the rest, where rows were scored.
     mean_test : MeanTest or None
@@ -92,6 +148,31 @@ class Estimate(LeftThere):
     checksum: Checksum | None = None
     source: Table | None = None
 
+    support = Inside[IntArray]("located")
+    mean = Inside[FloatArray]("located")
+    intervals = Inside[FloatArray]("located")
+    skewed = Inside[IntArray]("located")
+    effects = Inside[GroupEffects | None]("located")
+    uncertified = Inside[Uncertified | None]("located")
+    beta = Inside[FloatArray]("leaning")
+    bucket_size = Inside[IntArray]("leaning")
+    counts = Inside[Counts | None]("leaning")
+    feature_names = Inside[npt.NDArray[np.object_] | None]("sample")
+    bucket_of_row = Inside[IntArray | None]("sample")
+    units = Inside[IntArray | None]("sample")
+    labels = Inside[IntArray | None]("sample")
+    class_names = Inside[npt.NDArray[np.str_] | None]("sample")
+    strata = Inside[IntArray | None]("sample")
+    theta = Inside[FloatArray | None]("sample")
+    p_values = Inside[FloatArray]("decision")
+    p_adjusted = Inside[FloatArray]("decision")
+    q_values = Inside[FloatArray]("decision")
+
+    @property
+    def shift(self) -> FloatArray | None:
+        """The null values; None for zero."""
+        return self.plan.question.null
+
     def __getstate__(self) -> dict[str, Any]:
         from sparsemean._fit.afterwards import checksum_of
 
@@ -114,118 +195,6 @@ class Estimate(LeftThere):
         from sparsemean._report.summary import fragment
 
         return fragment(self)
-
-    @property
-    def support(self) -> IntArray:
-        """The selected features, sorted."""
-        return self.located.support
-
-    @property
-    def mean(self) -> FloatArray:
-        """Estimated means (shifts between two groups) in original units; the null value, 0 by default, off the support.
-
-        NaN on it where the estimate comes from a `Sketch` without the rows; ``has_values`` tells.
-        """
-        return self.located.mean
-
-    @property
-    def intervals(self) -> FloatArray:
-        """Intervals after selection, (d, 2): the page on guarantees says what holds under attack.
-
-        NaN off the support and where many values are exactly the null value.
-        """
-        return self.located.intervals
-
-    @property
-    def skewed(self) -> IntArray:
-        """1 where a selected feature looks skewed, or has bad rows to one side: its value is a centre, not a mean.
-
-        0 where it does not, −1 where that cannot be told: of too few rows, of counts alone, of groups, off the support.
-        """
-        return self.located.skewed
-
-    @property
-    def effects(self) -> GroupEffects | None:
-        """Means, medians and the like of the two groups in the selected features, in their order."""
-        return self.located.effects
-
-    @property
-    def uncertified(self) -> Uncertified | None:
-        """Features that only the rows left after screening show, where rows were rejected; see `table`."""
-        return self.located.uncertified
-
-    @property
-    def beta(self) -> FloatArray:
-        """β₀ = (N₊ − N₋)/J at the best bucket size, which ranks do not select by; Cliff's delta for two groups."""
-        return self.leaning.beta
-
-    @property
-    def bucket_size(self) -> IntArray:
-        """The bucket size at which signs show most."""
-        return self.leaning.bucket_size
-
-    @property
-    def counts(self) -> Counts | None:
-        """The signs that were counted, where buckets were."""
-        return self.leaning.counts
-
-    @property
-    def shift(self) -> FloatArray | None:
-        """The null values; None for zero."""
-        return self.plan.question.null
-
-    @property
-    def feature_names(self) -> npt.NDArray[np.object_] | None:
-        """Names of the features, where the input has any."""
-        return self.sample.feature_names
-
-    @property
-    def bucket_of_row(self) -> IntArray | None:
-        """The bucket of each row at the finest size; None for two groups."""
-        return self.sample.bucket_of_row
-
-    @property
-    def units(self) -> IntArray | None:
-        """The subject of each row, where rows come in groups."""
-        return self.sample.units
-
-    @property
-    def labels(self) -> IntArray | None:
-        """1 for rows of the label, 0 for those of the reference, 2 for others; None for one sample."""
-        return self.sample.labels
-
-    @property
-    def class_names(self) -> npt.NDArray[np.str_] | None:
-        """The names of the reference and of the label; None for one sample."""
-        return self.sample.class_names
-
-    @property
-    def strata(self) -> IntArray | None:
-        """The stratum of each row, where groups were compared within strata."""
-        return self.sample.strata
-
-    @property
-    def theta(self) -> FloatArray | None:
-        """What was taken off each feature, so many times its ``covariate``; None where none was adjusted."""
-        return self.sample.theta
-
-    @property
-    def p_values(self) -> FloatArray:
-        """p-values, valid against any replacement of the planned number of rows.
-
-        They are combined over caps of ranks, or bucket sizes, and not adjusted for the number of features.
-        """
-        return self.decision.p_values
-
-    @property
-    def p_adjusted(self) -> FloatArray:
-        """Holm-adjusted p-values, for the family-wise error under any dependence and any such adversary."""
-        return self.decision.p_adjusted
-
-    @property
-    def q_values(self) -> FloatArray:
-        """Benjamini–Hochberg q-values (Benjamini–Yekutieli with ``selection="fdr_by"``)."""
-        return self.decision.q_values
 
     @property
     def log10_p(self) -> FloatArray:

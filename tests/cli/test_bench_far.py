@@ -32,6 +32,15 @@ def test_made_up_counts_are_those_of_fair_signs_but_for_a_few() -> None:
     assert (counts.beta()[~rest] == 0.8).all()
 
 
+def test_very_many_are_selected_with_means_of_every_size() -> None:
+    selected, radius, whole, number = scale.deciding(2000, 20, "fwer", 1)
+    assert min(selected, radius, whole) > 0
+    assert 80 <= number <= 100  # the weakest of a hundred are not found
+    counts = scale.made(2000, 2000, every=20, weakest=56).counts
+    shares = counts.positive[0, ::20] / counts.n_buckets[0]
+    assert (shares.min(), shares.max()) == (0.56, 0.9)
+
+
 def test_copies_are_of_other_rows_and_add_up() -> None:
     made = scale.made(100, 640)
     both = add_sketches((made, scale.moved(made, 640)))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,12 @@ def test_bytecode_and_cache_settings(tmp_path: Path, monkeypatch: pytest.MonkeyP
     code = "import os, sys; print(float(sys.dont_write_bytecode), os.environ['NUMBA_CACHE_DIR'] == {!r} and 7.0)"
     assert measure(code.format(str(tmp_path)), cache=tmp_path) == 7.0
     assert measure("import sys; print(float(sys.dont_write_bytecode))") == 0.0
+
+
+def test_functions_of_their_own_process_return_a_number_or_several() -> None:
+    (peak,) = timing.apart(timing.peak_memory)
+    assert 10e6 < peak < 1e12
+    assert timing.apart(timing.at_least, 3.5) == [3.5, math.inf]
 
 
 def test_failure_is_told() -> None:

@@ -41,6 +41,19 @@ def test_three_sides() -> None:
     assert best_times(*sides, repeat=1, clock=clock) == pytest.approx((1.0, 2.0, 3.0))
 
 
+def test_what_is_done_before_takes_no_part() -> None:
+    clock = FakeClock()
+    side, before = clock.side("a", 2.0, 1.0), clock.side("cold", 7.0, 9.0)
+    assert best_times(side, repeat=2, clock=clock, before=before) == pytest.approx((1.0,))
+    assert clock.calls == ["cold", "a"] * 2
+
+
+def test_a_ratio_says_what_it_is_of() -> None:
+    row = timing.ratio("a / b", 0.091, 0.164, 0.5)
+    assert (row.value, row.unit, row.met) == (pytest.approx(0.555, abs=1e-3), "×", False)
+    assert row.detail == "91 ms against 164 ms"
+
+
 def test_words() -> None:
     assert timing.against(0.091, 0.164) == "91 ms against 164 ms"
     assert timing.size(9999) == "9999"

@@ -15,12 +15,12 @@ from sparsemean._report.page import HERE, embed, page_data, page_of_one, page_wo
 from sparsemean._report.strongest import selected
 from sparsemean._report.wording import wording_of
 
-SCRIPTS = ("base", "state", "numbers", "axes", "plot", "share", "volcano")
+SCRIPTS = ("base", "state", "numbers", "axes", "plot", "table", "share", "volcano")
 STUB = """
-const element = () => ({ setAttribute() {}, append(...parts) { this.parts.push(...parts); }, parts: [], style: {} });
+const element = () => ({ setAttribute() {}, append(...parts) { this.parts.push(...parts); }, parts: [], value: "" });
 const document = {
   getElementById: () => ({ textContent: require("fs").readFileSync(0, "utf8") }),
-  createElement: element, createElementNS: element,
+  createElement: element, createElementNS: element, querySelector: element,
 };
 """
 
@@ -81,17 +81,23 @@ def test_scripts_write_the_same_numbers_and_their_volcano_goes_as_far(tiny: Esti
     parts = [(HERE / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
     end = """
     const texts = (each) => (typeof each === "string" ? [each] : (each.parts || []).flatMap(texts));
-    state.passes.fill(1);
-    console.log(JSON.stringify([[0, 1].map(cellOf.p_value), texts(drawVolcano(600).svg)]));
+    moveTo(FIT);
+    const told = [[0, 1].map(cellOf.p_value), texts(drawVolcano(600).svg)];
+    moveTo(0);
+    console.log(JSON.stringify([...told, column.log10_p || null, cellOf.p_value(0)]));
     """
     done = subprocess.run(
         ["node", "-e", "\n".join((STUB, *parts, end))], input=embed(data), capture_output=True, text=True
     )
     assert done.stderr == ""
-    (first, second), texts = json.loads(done.stdout)
+    (first, second), texts, logs, moved = json.loads(done.stdout)
     page = page_of_one(page_wording(tiny))
     assert f">{first}</td>" in page
     assert f">{second}</td>" in page
     assert value_of(first) == pytest.approx(tiny.log10_p[0], abs=0.03)
     powers = [value_of(f"1 × {text}") for text in texts if re.fullmatch("10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+", text)]
     assert 1.1 * tiny.log10_p[0] < min(powers) < 0.8 * tiny.log10_p[0]
+    # At another share they go by logarithms too, in every column that has them.
+    without = tiny.at(0.0).log10_p[0]
+    assert value_of(moved) == pytest.approx(without, abs=0.03)
+    assert logs is None or logs[0] == pytest.approx(without, abs=6e-5)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -39,7 +40,7 @@ from validity.plain_ranks import (
 )
 
 from sparsemean import SparseMeanDifference
-from sparsemean._evidence.ranks import RankTest
+from sparsemean._evidence.ranks import RankTest, WorstCase
 
 from conftest import Claims
 
@@ -77,8 +78,8 @@ def goal(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> flo
     """Put the goal where these small data have p-values; it is level/d otherwise, and there are very many columns."""
     original = RankTest.log_p
 
-    def log_p(test: RankTest, bad: Block, **options: Any) -> Any:
-        return original(test, bad, **options | {"goal": float(np.log(request.param))})
+    def log_p(test: RankTest, case: WorstCase, *some: Any, **options: Any) -> Any:
+        return original(test, replace(case, goal=float(np.log(request.param))), *some, **options)
 
     monkeypatch.setattr(RankTest, "log_p", log_p)
     return float(request.param)

@@ -96,7 +96,7 @@ def demo() -> None:
 # ``sparsemean plan``.
 
 
-@click.command(short_help="What so many rows and columns can show.")
+@click.command("plan", short_help="What so many rows and columns can show.")
 @click.argument("numbers", type=int, nargs=-1, required=True, metavar="[N] D")
 @click.option(
     "--two-groups", type=int, nargs=2, metavar="N0 N1", help="Rows of a reference and of a label; then N is left out."
@@ -115,15 +115,15 @@ def demo() -> None:
 @click.option("--k", type=int, default=1, show_default=True, help="Sparsity in the paper's theorems.")
 @click.option("--sigma", type=float, default=1.0, show_default=True, help="Standard deviation in the theorems.")
 @click.option("--delta", type=float, default=0.05, show_default=True, help="Failure probability in the theorems.")
-def plan(numbers: tuple[int, ...], two_groups: tuple[int, int] | None, **options: Any) -> None:
+def plan_command(numbers: tuple[int, ...], two_groups: tuple[int, int] | None, **options: Any) -> None:
     """Say what N rows of D features can show, before any data are seen."""
-    from sparsemean._fit.power import plan as make_plan
+    from sparsemean._fit.power import plan
 
     wanted = "D alone" if two_groups else "N and D"
     if len(numbers) != (1 if two_groups else 2):
         advice = "--two-groups N0 N1 has the rows" if two_groups else "or give --two-groups N0 N1 and D"
         raise InputError("numbers", f"be {wanted}", " ".join(map(str, numbers)), advice)
-    made = make_plan(two_groups or numbers[0], numbers[-1], **options)
+    made = plan(two_groups or numbers[0], numbers[-1], **options)
     if two_groups:
         print_sentence(made.summary())
         return

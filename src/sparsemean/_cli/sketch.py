@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sparsemean._counts.sketch import Sketch
 
 
-@click.command(short_help="Count some of the rows, to be merged with others.")
+@click.command("sketch", short_help="Count some of the rows, to be merged with others.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--first-row", type=int, default=0, show_default=True, help="Number of the first row among all rows.")
 @click.option("--out", type=click.Path(path_type=Path), help="Where to write  [default: beside FILE, .sketch].")
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @click.option("--seal", is_flag=True, help="Keep no row: close the blocks at both ends.")
 @common_options.jobs
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
-def sketch(file: Path, out: Path | None, seal: bool, quiet: bool, **options: Any) -> None:
+def sketch_command(file: Path, out: Path | None, seal: bool, quiet: bool, **options: Any) -> None:
     """Count the rows of FILE so that they can be merged with rows elsewhere.
 
     What is written is a few counts a feature, not the data. Rows are dealt by
@@ -117,7 +117,7 @@ RESULTS = (".csv", ".json", ".parquet")
 """Endings of results that need no rows."""
 
 
-@click.command(short_help="Add sketches up and say which features have a mean.")
+@click.command("merge", short_help="Add sketches up and say which features have a mean.")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
 @click.option(
     "--rows", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
@@ -136,7 +136,7 @@ RESULTS = (".csv", ".json", ".parquet")
     help="Write the merged sketch (.sketch) or the result (.csv, .json, .parquet); repeats allowed.",
 )  # fmt: skip
 @common_options.output_options
-def merge(
+def merge_command(
     files: tuple[Path, ...],
     rows: tuple[Path, ...],
     out: tuple[Path, ...],
@@ -152,7 +152,7 @@ def merge(
     rows. Estimates, intervals and suspects need the rows again: --rows names
     the files with them, in the order of the rows; only a few columns are read.
     """
-    from sparsemean._counts.merging import merge as merged
+    from sparsemean._counts.merging import merge
     from sparsemean._data import open_file
     from sparsemean._fit.write import write
 
@@ -167,7 +167,7 @@ def merge(
     began = time.perf_counter()
     sketches = [path for path in out if path.suffix.lower() == SKETCH]
     with waiting(f"Adding {len(files)} sketches", quiet):
-        together = merged(files)
+        together = merge(files)
         for target in sketches:
             together.save(target)
     if not quiet:  # there whatever comes of the rest: more rows may follow

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sparsemean._data import chunked, hdf5, table
 from sparsemean._data.chunked import MakeSource, StoredArray, StoredGroup, is_group, pick, source_of
 from sparsemean._data.matrices import read_sparse
-from sparsemean._data.repeats import likely, repeated
+from sparsemean._data.repeats import chosen, likely, repeated
 from sparsemean._data.source import Array, ColumnSubset, cut
 from sparsemean._data.table import (
     OF_ROWS,
@@ -22,8 +22,7 @@ from sparsemean._data.table import (
     Table,
     as_names,
     as_text,
-    check_names,
-    chosen,
+    check_feature_names,
     unique_names,
 )
 from sparsemean._util.checks import list_names
@@ -267,7 +266,7 @@ def read_anndata(
         make_source = chunked.zarr_source if library == "zarr" else hdf5.hdf5_source
         with opened.reading():
             source = source_of(element, opened, make_source)
-        found = Table(source, check_names(given, source.shape[1]))
+        found = Table(source, check_feature_names(given, source.shape[1]))
     elif hasattr(X, "indptr"):
         found = read_sparse(X, given)
     else:

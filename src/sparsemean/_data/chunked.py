@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._data.source import AT_ONCE, Along, Array, Run, Source, runs
-from sparsemean._data.table import FileContext, ReadOptions, Table, as_text, check_matrix, check_names
+from sparsemean._data.table import FileContext, ReadOptions, Table, as_text, check_feature_names, check_matrix
 from sparsemean._util.files import refuse_endless
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError, require
@@ -393,7 +393,9 @@ def read_zarr_array(array: zarr.Array[Any], feature_names: object = None) -> Tab
     opened = FileContext(str(array.store), "zarr array", argument="X")
     with opened.reading():
         known = CheckedArray(array, opened)
-        return Table(zarr_source(known, opened), check_names(feature_names, array.shape[1]), _absent(known, opened))
+        return Table(
+            zarr_source(known, opened), check_feature_names(feature_names, array.shape[1]), _absent(known, opened)
+        )
 
 
 def read_zarr(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:

@@ -24,19 +24,9 @@ from sparsemean._data.dialect import (
     dialect_of,
     swapped,
 )
-from sparsemean._data.repeats import Layout, doubts, layout_of, repeated
+from sparsemean._data.repeats import MOST_LOOKED_AT, Layout, doubts, layout_of, not_numeric, note_left_out, repeated
 from sparsemean._data.source import Array, Dense, cut
-from sparsemean._data.table import (
-    MOST_LOOKED_AT,
-    FileContext,
-    Names,
-    ReadOptions,
-    Table,
-    as_names,
-    check_names,
-    not_numeric,
-    note_left_out,
-)
+from sparsemean._data.table import FileContext, Names, ReadOptions, Table, as_names, check_feature_names
 from sparsemean._kernels import cells, compiling
 from sparsemean._util.files import Unpacked
 from sparsemean.errors import InputError
@@ -130,7 +120,7 @@ def understand(lines: list[str], usual: str, wanted: ReadOptions, opened: FileCo
         notes = (*notes, UNNAMED_ID if wanted.id is None else UNNAMED_LEFT_OUT)
         wanted = replace(wanted, id="") if wanted.id is None else replace(wanted, drop=(*wanted.drop, ""))
     layout = layout_of(names, wanted)
-    labels = check_names(layout.called(layout.features), layout.features.size) if named else None
+    labels = check_feature_names(layout.called(layout.features), layout.features.size) if named else None
     texts = {column: found for column in layout.others if (found := _texts(rest, column, len(names)))}
     naming = [column for column, found in texts.items() if len(found) > 2][:1]
     halves = [*naming, *[column for column, found in texts.items() if len(found) == 2][:MOST_LOOKED_AT]]

@@ -15,7 +15,7 @@ import numpy as np
 
 from sparsemean._data import open_file
 from sparsemean._data.source import AT_ONCE, Array, Source, as_dense, cut
-from sparsemean._data.table import Fingerprint, ReadOptions, Table, check_matrix, check_names, fingerprint_of
+from sparsemean._data.table import Fingerprint, ReadOptions, Table, check_feature_names, check_matrix, fingerprint_of
 from sparsemean._util.cluster import run
 from sparsemean._util.records import BLOCK, FloatArray, IntArray
 from sparsemean.errors import InputError
@@ -128,7 +128,7 @@ def read_dask(X: da.Array | DataFrame, feature_names: object = None) -> Table:
         rule, advice = "have chunks of known size", "call X.compute_chunk_sizes() first"
         raise InputError("X", rule, f"a dask array of shape {X.shape}", advice)
     check_matrix(X.shape, np.dtype(X.dtype))
-    return Table(Dask(X), check_names(feature_names, X.shape[1]))
+    return Table(Dask(X), check_feature_names(feature_names, X.shape[1]))
 
 
 def _of_frame(frame: DataFrame, feature_names: object) -> tuple[da.Array, object]:

@@ -11,20 +11,17 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from sparsemean._data.repeats import Layout, doubts, layout_of, repeated
+from sparsemean._data.repeats import MOST_LOOKED_AT, Layout, doubts, layout_of, not_numeric, note_left_out, repeated
 from sparsemean._data.source import Array, Dense, Source, cut
 from sparsemean._data.table import (
-    MOST_LOOKED_AT,
     NOTHING,
     FileContext,
     Names,
     ReadOptions,
     Table,
     as_names,
+    check_feature_names,
     check_matrix,
-    check_names,
-    not_numeric,
-    note_left_out,
     unique_names,
 )
 from sparsemean._kernels.memory_layout import precision_of
@@ -82,7 +79,7 @@ def read_arrow(X: Batch, feature_names: object = None) -> Table:
     """Take a table whose columns are all numeric; an index that pandas left in it names the rows."""
     found = fields_of(X.schema, NOTHING, "X")
     features, of_rows = found.layout.features, found.layout.of_rows
-    names = found.names if feature_names is None else check_names(feature_names, features.size)
+    names = found.names if feature_names is None else check_feature_names(feature_names, features.size)
     source = StackedColumns(X.num_rows, found.single, lambda column: _numbers(X.column(int(features[column]))))
     row_names = as_names(X.column(of_rows["id"]).to_pylist()) if "id" in of_rows else None
     return Table(source, names, row_names=row_names)
@@ -166,7 +163,7 @@ class Batches(Source):
         n: int,
         found: Fields,
         batches: Callable[[list[int]], Iterator[tuple[int, Batch]]],
-        check_text: Callable[[int], None] = lambda _: None,
+        check_text: Callable[[int], None] | None = None,
     ) -> None:
         self.opened, self.found, self.batches, self.check_text = opened, found, batches, check_text
         self.shape = (n, found.layout.features.size)
@@ -204,9 +201,7 @@ class Batches(Source):
         out: list[object] = []
         held = 0
         with self.opened.reading():
-            self.check_text(column)
-            for _, batch in self._complete(np.array([column])):
-                batch.validate(full=True)
+            for _, batch in self._validated(column):
                 for chunk in getattr(batch.column(0), "chunks", [batch.column(0)]):
                     objects = _objects(chunk)
                     held += sum(len(value) for value in objects if isinstance(value, str | bytes))
@@ -220,13 +215,19 @@ class Batches(Source):
 
         found = set[object]()
         with suppress(InputError, pa.ArrowException), self.opened.reading():  # lists, say, cannot be told apart
-            self.check_text(column)
-            for _, batch in self._complete(np.array([column])):
-                batch.validate(full=True)
+            for _, batch in self._validated(column):
                 found.update(batch.column(0).unique().drop_null().to_pylist())
                 if len(found) > 2:
                     break
         return len(found) == 2
+
+    def _validated(self, column: int) -> Iterator[tuple[int, Batch]]:
+        """Yield pieces of a column of any type, which may unpack to anything."""
+        if self.check_text is not None:
+            self.check_text(column)
+        for at, batch in self._complete(np.array([column])):
+            batch.validate(full=True)
+            yield at, batch
 
     def _complete(self, columns: IntArray) -> Iterator[tuple[int, Batch]]:
         """Yield pieces, no more and no fewer values than promised."""
@@ -403,7 +404,7 @@ def read_pandas(frame: pd.DataFrame, feature_names: object = None) -> Table:
     bad = {name: "dates" if kind in "mM" else "text" for name, kind in kinds if kind not in "fiub"}
     if bad:
         raise not_numeric("X", bad)
-    names = check_names(frame.columns if feature_names is None else feature_names, frame.shape[1])
+    names = check_feature_names(frame.columns if feature_names is None else feature_names, frame.shape[1])
     rows = None if type(frame.index).__name__ == "RangeIndex" else as_names(frame.index)
     types = set(frame.dtypes)
     if len(types) <= 1 and all(isinstance(dtype, np.dtype) for dtype in types):
@@ -449,7 +450,7 @@ def read_polars(X: pl.DataFrame, feature_names: object = None) -> Table:
     }
     if bad:
         raise not_numeric("X", bad)
-    names = check_names(X.columns if feature_names is None else feature_names, X.width)
+    names = check_feature_names(X.columns if feature_names is None else feature_names, X.width)
 
     def get(column: int) -> Array:
         series = X.to_series(column)

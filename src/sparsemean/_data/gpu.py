@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 import numpy as np
 
 from sparsemean._data.source import Array, Source
-from sparsemean._data.table import Table, check_matrix, check_names, dense_table
+from sparsemean._data.table import Table, check_feature_names, check_matrix, dense_table
 from sparsemean._kernels import gpu
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
@@ -123,7 +123,7 @@ def _resident(values: cupy.ndarray, kind: str, origin: OnDevice, feature_names: 
     if kind == "bfloat16":
         values = values.view(np.int16)
     check_matrix(tuple(values.shape), np.dtype(np.float32) if kind == "bfloat16" else values.dtype)
-    return Table(DeviceArray(values, kind, origin), check_names(feature_names, values.shape[1]))
+    return Table(DeviceArray(values, kind, origin), check_feature_names(feature_names, values.shape[1]))
 
 
 def lies_on_device(X: object) -> TypeGuard[OnDevice]:

@@ -16,7 +16,7 @@ import numpy as np
 from sparsemean._data.chunked import Chunked, check_stored_matrix
 from sparsemean._data.matrices import Npy
 from sparsemean._data.source import Source
-from sparsemean._data.table import FileContext, ReadOptions, Table, check_names
+from sparsemean._data.table import FileContext, ReadOptions, Table, check_feature_names
 from sparsemean.errors import InputError, require
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ def read_hdf5_dataset(dataset: h5py.Dataset, feature_names: object = None) -> Ta
     """Take a dataset of an open file."""
     opened = FileContext(type(dataset).__name__, "HDF5 dataset in an open file", argument="X")
     with opened.reading():
-        return Table(hdf5_source(dataset, opened), check_names(feature_names, dataset.shape[1]))
+        return Table(hdf5_source(dataset, opened), check_feature_names(feature_names, dataset.shape[1]))
 
 
 def read_hdf5(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:

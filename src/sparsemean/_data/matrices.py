@@ -21,8 +21,8 @@ from sparsemean._data.table import (
     FileContext,
     ReadOptions,
     Table,
+    check_feature_names,
     check_matrix,
-    check_names,
     dense_table,
     unreadable,
 )
@@ -103,7 +103,8 @@ LOCAL_HEADER = 30
 def read_npz(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
     """Open the array called ``wanted.dataset`` of a .npz file, or the only one; objects are never unpickled."""
     wanted.refuse(*OF_ROWS, "select", "drop", "layer", kind=".npz files")
-    with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+    with path.open("rb") as file, zipfile.ZipFile(file) as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # NumPy's about headers that Python 2 wrote
         members = {info.filename: info for info in archive.infolist()}
         if wanted.dataset is None and set(members) >= SPARSE:
             check_members(archive, opened)
@@ -204,7 +205,7 @@ WEIGHT = 8
 def read_sparse(X: Any, feature_names: object = None) -> Table:
     """Take a matrix compressed by rows or columns as it lies in memory; other formats are compressed by rows first."""
     check_matrix(X.shape, X.dtype)
-    names = check_names(feature_names, X.shape[1])
+    names = check_feature_names(feature_names, X.shape[1])
     return Table(Sparse(X if X.format in ("csr", "csc") else X.tocsr()), names)
 
 

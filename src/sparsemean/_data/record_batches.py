@@ -19,8 +19,10 @@ from sparsemean.errors import InputError, require
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
 
     from sparsemean._data.frames import Batch
+    from sparsemean._data.repeats import Layout
 
 # Tables of a database: ``file.duckdb`` with ``--dataset TABLE``, or ``duckdb:///file.db?TABLE``.
 
@@ -84,12 +86,13 @@ def read_duckdb(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
             batches.append(batch)
             held += batch.nbytes
             opened.check_held(held)
-        held_columns = pa.Table.from_batches(batches, reader.schema)
+        columns_read = pa.Table.from_batches(batches, reader.schema)
+    return table_of(Batches(opened, columns_read.num_rows, found, partial(_fetched, columns_read, layout)))
 
-    def fetched(columns: list[int]) -> Iterator[tuple[int, Batch]]:
-        yield 0, held_columns.select(layout.called(columns))
 
-    return table_of(Batches(opened, held_columns.num_rows, found, fetched))
+def _fetched(held: pa.Table, layout: Layout, columns: list[int]) -> Iterator[tuple[int, Batch]]:
+    """Yield some columns, all rows of them, which were fetched together, so that they are in one order."""
+    yield 0, held.select(layout.called(columns))
 
 
 def _table(database: duckdb.DuckDBPyConnection, name: str | None, opened: FileContext) -> str:
@@ -97,7 +100,7 @@ def _table(database: duckdb.DuckDBPyConnection, name: str | None, opened: FileCo
     found = database.sql(TABLES).fetchall()
     rows = [row[:2] for row in found]
     tables = {_called(*row): ".".join(map(_quoted, row)) for row in rows}
-    name = opened.choose(sorted(tables), name, "tables", "name a table of the database, no view")
+    name = opened.choose(sorted(_called(*row) for row in rows), name, "tables", "name a table of the database, no view")
     if any(_called(*row) == name and COMPUTED in sql for *row, sql in found):
         advice = "write its values to a table of their own: CREATE TABLE plain AS SELECT * FROM ..."
         raise InputError("--dataset", "name a table without computed columns", repr(name), advice)

@@ -1,18 +1,20 @@
-"""Values that mean something else than a measurement: names of rows, subjects or groups, gaps and totals."""
+"""What is no measurement: columns that name rows, subjects or groups or hold text, numbers for gaps, totals."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from shlex import quote
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sparsemean._data.source import cut
-from sparsemean._data.table import ReadOptions, chosen
+from sparsemean._data.table import ReadOptions
 from sparsemean._util.checks import is_missing, list_names
 from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError
@@ -56,39 +58,6 @@ def _place(name: str) -> int | None:
     stem = said[0].removesuffix("id") if said[0].removesuffix("id") in SUBJECTS else said[0].removesuffix("s")
     numbered = len(words) > 1 or said[0].endswith("id")
     return None if stem not in SUBJECTS or (stem in ONLY_WITH_NUMBER and not numbered) else SUBJECTS.index(stem)
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Which columns of a file are features, and which are read for what they say of rows.
-
-    ``of_rows`` has the columns that options name, ``watched`` those left out that may name subjects, ``others`` what is
-    left.
-    """
-
-    names: list[str]
-    features: IntArray
-    of_rows: dict[str, int]
-    watched: list[int]
-    others: list[int]
-
-    def called(self, columns: Iterable[int]) -> list[str]:
-        """Return the names of some columns."""
-        return [self.names[column] for column in columns]
-
-
-def layout_of(names: list[str], wanted: ReadOptions) -> Layout:
-    """Tell the columns of a file apart by their names; one that an option names must be the only one of that name."""
-    features = chosen(names, wanted)
-    for option, name in wanted.of_rows.items():
-        if names.count(name) > 1:
-            raise InputError(f"--{option}", "name one column of the file", f"{name!r}, {names.count(name)} of them")
-    of_rows = {option: names.index(name) for option, name in wanted.of_rows.items()}
-    known = {*features.tolist(), *of_rows.values()}
-    others = [column for column in range(len(names)) if column not in known]
-    called = {names[column]: column for column in others}
-    watched = [called[name] for name in likely(called)] if wanted.independent else []
-    return Layout(names, features, of_rows, watched, [column for column in others if column not in watched])
 
 
 def repeated(name: str, values: Collection[object], most: float = 0.5) -> tuple[str, int] | None:
@@ -157,7 +126,7 @@ NINES = np.array([
 GAP_CODES = np.unique([*NINES, *-NINES, 65535, -32768, -2147483648])
 GAP_CODES = np.union1d(GAP_CODES, GAP_CODES.astype(np.float32))
 """Numbers that are written where a value is missing."""
-MOST_NAMED = 6
+MOST_SHOWN = 6
 NO_ROWS = re.compile(
     r"(grand|sub)?[ -]?totals?|sums?|summe|gesamt|somme|means?|average|avg\.?|mittelwert|moyenne|medians?"
     r"|st(d|andard)[. ]*(dev(iation)?\.?)?|(#|//).*",
@@ -205,7 +174,7 @@ def doubts(blocks: Callable[[], Iterable[Values]], names: Sequence[str], rows: I
         said = [COPIES.format(copies, len(block))] if copies else []
         at += block.shape[1]
     gap = "if so, empty these cells and pass --missing omit"
-    gaps = [f"{code:g} may stand for missing values in {list_names(w, MOST_NAMED)}: {gap}" for code, w in found.items()]
+    gaps = [f"{code:g} may stand for missing values in {list_names(w, MOST_SHOWN)}: {gap}" for code, w in found.items()]
     odd = next(filter(None, map(summing_up, rows)), "") or no_row(blocks())
     return [*gaps, *([NO_ROW.format(odd)] if odd else []), *said]
 
@@ -325,3 +294,113 @@ def _chance_of_sum(column: Values) -> float:
     near = 1e-9 * np.abs(column).max()
     digits = next((k for k in range(MOST_DIGITS) if np.abs(column - np.round(column, k)).max() <= near), MOST_DIGITS)
     return min(1.0, 10.0**-digits / max(float(column.std()), 1e-300)) * (BEYOND_ALL if column.min() >= 0 else 1.0)
+
+
+# Which columns are features, and which say something of rows.
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which columns of a file are features, and which are read for what they say of rows.
+
+    ``of_rows`` has the columns that options name, ``watched`` those left out that may name subjects, ``others`` what is
+    left.
+    """
+
+    names: list[str]
+    features: IntArray
+    of_rows: dict[str, int]
+    watched: list[int]
+    others: list[int]
+
+    def called(self, columns: Iterable[int]) -> list[str]:
+        """Return the names of some columns."""
+        return [self.names[column] for column in columns]
+
+
+def layout_of(names: list[str], wanted: ReadOptions) -> Layout:
+    """Tell the columns of a file apart by their names; one that an option names must be the only one of that name."""
+    features = chosen(names, wanted)
+    for option, name in wanted.of_rows.items():
+        if names.count(name) > 1:
+            raise InputError(f"--{option}", "name one column of the file", f"{name!r}, {names.count(name)} of them")
+    of_rows = {option: names.index(name) for option, name in wanted.of_rows.items()}
+    known = {*features.tolist(), *of_rows.values()}
+    others = [column for column in range(len(names)) if column not in known]
+    called = {names[column]: column for column in others}
+    watched = [called[name] for name in likely(called)] if wanted.independent else []
+    return Layout(names, features, of_rows, watched, [column for column in others if column not in watched])
+
+
+def chosen(names: Sequence[str], wanted: ReadOptions) -> IntArray:
+    """Return the columns that are features: those selected and not dropped, which say nothing of rows themselves.
+
+    Examples
+    --------
+    >>> chosen(["user", "clicks", "cost", "age"], ReadOptions(id="user", drop=("c*",)))
+    array([3])
+    """
+    for option, name in wanted.of_rows.items():
+        if name not in names:
+            raise InputError(f"--{option}", "name a column of the file", repr(name), f"it has {list_names(names)}")
+    apart = set(wanted.of_rows.values())
+    keep = np.array([name not in apart for name in names], dtype=bool)
+    if wanted.select:
+        keep &= _matching(names, wanted.select, "--select")
+    if wanted.drop:
+        keep &= ~_matching(names, wanted.drop, "--drop")
+    if not keep.any():
+        raise InputError("FILE", "have columns left to look at", f"none of {len(names)}")
+    return np.flatnonzero(keep)
+
+
+def _matching(
+    names: Sequence[str], patterns: tuple[str, ...], argument: str
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    found = np.zeros(len(names), dtype=bool)
+    for pattern in patterns:
+        exact = np.array([name == pattern for name in names], dtype=bool)
+        these = exact if exact.any() else np.array([fnmatchcase(name, pattern) for name in names], dtype=bool)
+        if not these.any():
+            raise InputError(argument, "name columns of the file", repr(pattern), f"it has {list_names(names)}")
+        found |= these
+    return found
+
+
+# Columns that hold no numbers, refused in one line that says what can be done, or left out.
+
+MOST_NAMED = 8
+MOST_LOOKED_AT = 20
+"""Columns left out that are looked at for two values."""
+
+
+def not_numeric(argument: str, columns: Mapping[str, str], where: str = "", *, gaps: bool = False) -> InputError:
+    """Refuse columns by name and kind, all of them, and say what to do: options in files, code in memory.
+
+    ``where`` shows what stands in the first of them, ``gaps`` says that other columns will be refused for theirs.
+    """
+    kinds: dict[str, list[str]] = {}
+    for name, kind in columns.items():
+        kinds.setdefault(kind, []).append(name)
+    shown: list[str] = []
+    for kind, names in kinds.items():
+        first = f" ({where})" if where and not shown else ""
+        more = [repr(name) for name in names[1:]]
+        number = f"{len(names)} columns: " if more else "column "
+        shown.append(f"{kind} in {number}{', '.join([repr(names[0]) + first, *more[: MOST_NAMED - 1]])}")
+        shown[-1] += f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    if argument != "FILE":
+        return InputError(argument, "have numeric columns only", "; ".join(shown), "leave it out or convert it")
+    out = f"leave {'it' if len(columns) == 1 else 'them'} out with --drop-text"
+    if len(columns) == 1:
+        out += f" or --drop {quote(next(iter(columns)))}"
+    out += " and go past gaps in others with --missing omit" if gaps else ""
+    advice = f"{out}, or say what one is for: --id, --group, --subject, --strata or --pairs NAME"
+    return InputError(argument, "have numeric columns only", "; ".join(shown), advice)
+
+
+def note_left_out(columns: Mapping[str, str]) -> str:
+    """Say which columns were left out, with what is to be remarked of each."""
+    names = [f"{name!r} ({remark})" if remark not in ("", "text") else repr(name) for name, remark in columns.items()]
+    number = f"{len(names)} columns" if len(names) > 1 else "a column"
+    return f"{number} of text left out, as asked for: {list_names(names, 3 * MOST_NAMED)}"

@@ -6,12 +6,10 @@ import hashlib
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,6 @@ import numpy.typing as npt
 
 from sparsemean._data.source import Array, Dense, NonFiniteValue, Source
 from sparsemean._util.checks import list_names
-from sparsemean._util.records import IntArray
 from sparsemean.errors import MORE_MEMORY, InputError, lacks_memory
 
 MOST_COMPRESSED = 1000
@@ -207,80 +204,6 @@ class ReadOptions:
 NOTHING = ReadOptions()
 
 
-def chosen(names: Sequence[str], wanted: ReadOptions) -> IntArray:
-    """Return the columns that are features: those selected and not dropped, which say nothing of rows themselves.
-
-    Examples
-    --------
-    >>> chosen(["user", "clicks", "cost", "age"], ReadOptions(id="user", drop=("c*",)))
-    array([3])
-    """
-    for option, name in wanted.of_rows.items():
-        if name not in names:
-            raise InputError(f"--{option}", "name a column of the file", repr(name), f"it has {list_names(names)}")
-    apart = set(wanted.of_rows.values())
-    keep = np.array([name not in apart for name in names], dtype=bool)
-    if wanted.select:
-        keep &= _matching(names, wanted.select, "--select")
-    if wanted.drop:
-        keep &= ~_matching(names, wanted.drop, "--drop")
-    if not keep.any():
-        raise InputError("FILE", "have columns left to look at", f"none of {len(names)}")
-    return np.flatnonzero(keep)
-
-
-def _matching(
-    names: Sequence[str], patterns: tuple[str, ...], argument: str
-) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    found = np.zeros(len(names), dtype=bool)
-    for pattern in patterns:
-        exact = np.array([name == pattern for name in names], dtype=bool)
-        these = exact if exact.any() else np.array([fnmatchcase(name, pattern) for name in names], dtype=bool)
-        if not these.any():
-            raise InputError(argument, "name columns of the file", repr(pattern), f"it has {list_names(names)}")
-        found |= these
-    return found
-
-
-# Columns that hold no numbers, refused in one line that says what can be done, or left out.
-
-MOST_NAMED = 8
-MOST_LOOKED_AT = 20
-"""Columns left out that are looked at for two values."""
-
-
-def not_numeric(argument: str, columns: Mapping[str, str], where: str = "", *, gaps: bool = False) -> InputError:
-    """Refuse columns by name and kind, all of them, and say what to do: options in files, code in memory.
-
-    ``where`` shows what stands in the first of them, ``gaps`` says that other columns will be refused for theirs.
-    """
-    kinds: dict[str, list[str]] = {}
-    for name, kind in columns.items():
-        kinds.setdefault(kind, []).append(name)
-    shown: list[str] = []
-    for kind, names in kinds.items():
-        first = f" ({where})" if where and not shown else ""
-        more = [repr(name) for name in names[1:]]
-        number = f"{len(names)} columns: " if more else "column "
-        shown.append(f"{kind} in {number}{', '.join([repr(names[0]) + first, *more[: MOST_NAMED - 1]])}")
-        shown[-1] += f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    if argument != "FILE":
-        return InputError(argument, "have numeric columns only", "; ".join(shown), "leave it out or convert it")
-    out = f"leave {'it' if len(columns) == 1 else 'them'} out with --drop-text"
-    if len(columns) == 1:
-        out += f" or --drop {quote(next(iter(columns)))}"
-    out += " and go past gaps in others with --missing omit" if gaps else ""
-    advice = f"{out}, or say what one is for: --id, --group, --subject, --strata or --pairs NAME"
-    return InputError(argument, "have numeric columns only", "; ".join(shown), advice)
-
-
-def note_left_out(columns: Mapping[str, str]) -> str:
-    """Say which columns were left out, with what is to be remarked of each."""
-    names = [f"{name!r} ({remark})" if remark not in ("", "text") else repr(name) for name, remark in columns.items()]
-    number = f"{len(names)} columns" if len(names) > 1 else "a column"
-    return f"{number} of text left out, as asked for: {list_names(names, 3 * MOST_NAMED)}"
-
-
 # What a file was when it was opened: one that changes while it is read, or is another elsewhere, gives no answer.
 
 ENDS = 65_536
@@ -406,7 +329,7 @@ class Table:
 def dense_table(values: Array, feature_names: object = None) -> Table:
     """Return an array as a table, unless it is not a matrix of numbers."""
     check_matrix(values.shape, values.dtype)
-    return Table(Dense(values), check_names(feature_names, values.shape[1]))
+    return Table(Dense(values), check_feature_names(feature_names, values.shape[1]))
 
 
 def check_matrix(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> None:
@@ -429,7 +352,7 @@ def check_matrix(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> None:
         raise InputError("X", "be numeric", f"dtype {dtype}", "convert it to numbers first")
 
 
-def check_names(names: object, d: int) -> Names | None:
+def check_feature_names(names: object, d: int) -> Names | None:
     """Return one name for each of ``d`` features, no two alike, or None."""
     if names is None:
         return None

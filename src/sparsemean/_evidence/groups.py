@@ -17,7 +17,7 @@ from sparsemean._counts.engines import Progress, engine_of
 from sparsemean._data.source import Array, Source, as_dense
 from sparsemean._data.table import Table
 from sparsemean._evidence.means import MeanContrast
-from sparsemean._evidence.ranks import A_TASK, REST, Contrast, RankTest, most_moved
+from sparsemean._evidence.ranks import A_TASK, REST, Contrast, RankTest, WorstCase, most_moved
 from sparsemean._kernels import centres
 from sparsemean._kernels.groups import UNWANTED
 from sparsemean._kernels.memory_layout import count_threads, each
@@ -155,10 +155,9 @@ class RankEvidence:
 
     def _of_test(self, test: GroupTest, bad: BadRows, features: IntArray | None, *, more: int = 0) -> FloatArray:
         """Return log p of some features in one test."""
-        return test.log_p(
-            bad, side=self.side, missing=self.missing, more=more, features=features,
-            goal=float(np.log(self.level / self.n_hypotheses)) - ROUNDING, n_threads=count_threads(self.n_jobs),
-        )  # fmt: skip
+        goal = float(np.log(self.level / self.n_hypotheses)) - ROUNDING
+        case = WorstCase(bad, more, self.side, self.missing, goal)
+        return test.log_p(case, features, n_threads=count_threads(self.n_jobs))
 
 
 # Counting.

@@ -12,12 +12,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._evidence.ranks import Contrast
+from sparsemean._evidence.ranks import Contrast, WorstCase
 from sparsemean._evidence.signs import SlackEvidence
 from sparsemean._kernels.influence import ERROR, GRID, largest_step
 from sparsemean._stats.arrays import medians, namespace
@@ -68,13 +68,6 @@ def evidence_of(plan: Plan, test: MeanTest, sums: IntArray) -> tuple[SlackEviden
     moved = 2 * move * (1 if test.rows is None else plan.n_units)
     evidence = SlackEvidence(statistic[np.newaxis], (null,), (moved,), plan.n_units)
     return evidence, net / (test.n_units * move)
-
-
-def rows_to_reject(plan: Plan, test: MeanTest) -> int:
-    """Return how many rows are needed before anything at all can be selected: what every one says, ψ = M, must do."""
-    move, share = psi_max(test.kappa), plan.bad_rows / plan.n_units
-    log_odds = math.log(test.factor * plan.n_hypotheses / plan.question.level)
-    return math.ceil(2 * log_odds / (move * (1 - 4 * share))) if share < 0.25 else -1
 
 
 # Inversion: where the sum crosses the bounds, and where it is zero.
@@ -242,7 +235,12 @@ def slack_of(test: MeanDifferenceTest, bad: BadRows, more: int = 0) -> Slack:
     return Slack(move * joint, (move * (bad.label + more), move * (bad.reference + more)))
 
 
-def _bends(test: MeanDifferenceTest, features: Any) -> FloatArray:
+def _joint_bound(test: MeanDifferenceTest, slack: Slack, features: IntArray | slice) -> FloatArray:
+    """Return what D reaches by itself, and what bad rows and what either group says alone add to that."""
+    return np.asarray(np.tensordot(np.array(test.weights), test.bias[:, features], 1) + slack.joint - LOG_JOINT)
+
+
+def _bends(test: MeanDifferenceTest, features: IntArray | slice) -> FloatArray:
     """Return what |S″| of either group is at most: |ψ″| ≤ 8κ²/(4κ − 1), reached where ψ becomes constant."""
     steepest = 8 * test.kappa**2 / (4 * test.kappa - 1)
     return np.asarray(steepest * np.array(test.sizes)[:, np.newaxis] / test.unit[:, features] ** 2)
@@ -252,12 +250,17 @@ def _bends(test: MeanDifferenceTest, features: Any) -> FloatArray:
 
 
 def _loudest(
-    joint: FloatArray, first: FloatArray, second: FloatArray, test: MeanDifferenceTest, slack: Slack, features: Any
+    joint: FloatArray,
+    first: FloatArray,
+    second: FloatArray,
+    test: MeanDifferenceTest,
+    slack: Slack,
+    features: IntArray | slice,
 ) -> FloatArray:
     """Return −log p but for the factor, from D, S₁ and −S₂ at some centres: (features, …)."""
     shape = (-1,) + (1,) * (joint.ndim - 1)
     own = [(test.bias[g, features] + slack.alone[g] - LOG_ALONE).reshape(shape) for g in (0, 1)]
-    both = np.tensordot(np.array(test.weights), test.bias[:, features], 1) + slack.joint - LOG_JOINT
+    both = _joint_bound(test, slack, features)
     return np.asarray(np.maximum(joint - both.reshape(shape), np.maximum(first - own[0], second - own[1])))
 
 
@@ -268,7 +271,7 @@ def least_evidence(
     *,
     test: MeanDifferenceTest,
     slack: Slack,
-    features: Any = slice(None),
+    features: IntArray | slice = slice(None),
 ) -> FloatArray:
     """Return the least that sums say at any centre, given S₁ and S₂ at evenly spaced rising ones: (features, centres).
 
@@ -317,28 +320,21 @@ class MeanContrast:
         """Number of features."""
         return int(self.strength.size)
 
-    def by_class(self, reach: int) -> tuple[MeanContrast, IntArray]:  # noqa: ARG002
+    def by_class(self, max_replaced: int) -> tuple[MeanContrast, IntArray]:  # noqa: ARG002
         """Return the same: every feature is a class of its own."""
         return self, np.arange(self.n_features)
 
-    def log_p(
-        self,
-        bad: BadRows,
-        *,
-        more: int = 0,
-        features: IntArray | None = None,
-        **_: Any,
-    ) -> FloatArray:
-        """Return log p of ``features``, all by default, for so many bad rows in each group and ``more`` anywhere."""
+    def log_p(self, case: WorstCase, features: IntArray | None = None, *, n_threads: int = 1) -> FloatArray:  # noqa: ARG002
+        """Return log p of ``features``, all by default."""
         at = np.arange(self.n_features) if features is None else features
         out = np.zeros(at.size)
-        if self.mean_test.rows is not None and bad.total + more:
+        if self.mean_test.rows is not None and case.max_replaced:
             return out  # a bad row among those that gave the scale can undo everything
         looked = np.flatnonzero(np.isin(at, self.features))
         place = np.searchsorted(self.features, at[looked])
         least = least_evidence(
             self.first[place], self.second[place], self.step[place],
-            test=self.mean_test, slack=slack_of(self.mean_test, bad, more), features=at[looked],
+            test=self.mean_test, slack=slack_of(self.mean_test, case.bad, case.more), features=at[looked],
         )  # fmt: skip
         out[looked] = np.minimum(0.0, math.log(self.mean_test.factor) - np.maximum(least, 0.0))
         return out
@@ -439,7 +435,7 @@ def invert_difference(
     out[0, some] = roots[0] - roots[1]
     slack, goal = slack_of(test, bad), math.log(test.factor / error)
     slope = test.weights[0] * test.sizes[0] / test.unit[0, columns[some]]
-    both = np.tensordot(np.array(test.weights), test.bias[:, columns[some]], 1) + slack.joint - LOG_JOINT + goal
+    both = _joint_bound(test, slack, columns[some]) + goal
     reach, left = 1.5 * both / slope, np.flatnonzero(~np.isnan(out[0, some]))
     for _ in range(DOUBLINGS):
         step = 2 * reach[left] / (NODES - 1)
@@ -447,9 +443,10 @@ def invert_difference(
         first, second = (
             sums(some[left], root + grid).T / GRID for sums, root in zip(sums_of, roots[:, left], strict=True)
         )
-        options: dict[str, Any] = {"test": test, "slack": slack, "features": columns[some[left]], "goal": goal}
-        below = _cells_to_reject(first, second, step, **options)
-        above = _cells_to_reject(-first[:, ::-1], -second[:, ::-1], step, **options)
+        to_reject = partial(
+            _cells_to_reject, step=step, test=test, slack=slack, features=columns[some[left]], goal=goal
+        )
+        below, above = to_reject(first, second), to_reject(-first[:, ::-1], -second[:, ::-1])
         middle = out[0, some[left]]
         out[1, some[left]], out[2, some[left]] = middle - below * step, middle + above * step
         left = left[np.isinf(below) | np.isinf(above)]
@@ -463,8 +460,8 @@ def invert_difference(
 def _cells_to_reject(
     first: FloatArray,
     second: FloatArray,
-    step: FloatArray,
     *,
+    step: FloatArray,
     test: MeanDifferenceTest,
     slack: Slack,
     features: IntArray,

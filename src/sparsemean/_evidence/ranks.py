@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +19,7 @@ from sparsemean._stats.planning import bad_rows
 from sparsemean._util.plans import BadRows, GroupSizes, Shares, Side
 from sparsemean._util.records import CountArray, FloatArray, IntArray
 
+Counted = npt.NDArray[np.int64]
 REST = -1
 """Stands for all labels but the one that is compared with them."""
 A_TASK = 4096
@@ -74,15 +74,34 @@ class Contrast:
         return np.flatnonzero(label), np.flatnonzero(~label if self.reference == REST else codes == self.reference)
 
 
+@dataclass(frozen=True, slots=True)
+class WorstCase:
+    """What a p-value is the largest of: all data that so many bad rows could have left."""
+
+    bad: BadRows
+    more: int = 0
+    """Rows of either group, beyond these."""
+    side: Side = Side.BOTH
+    missing: bool = False
+    """Whether a row may have been hidden, or put where there was none."""
+    goal: float = -np.inf
+    """What log p is where its bound misses that and the largest p-value reaches it."""
+
+    @property
+    def max_replaced(self) -> int:
+        """Rows that may have been replaced in all."""
+        return self.bad.total + self.more
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RankTest:
     """The counts behind one test of every feature."""
 
     contrast: Contrast
-    counts: npt.NDArray[np.int64]
+    counts: Counted
     """(features, strata, 10): values, positive and negative ones of either group, wins and ties of positive and of
     negative values."""
-    repeats: npt.NDArray[np.int64]
+    repeats: Counted
     """(features, 2): values that repeat others, among the positive and among the negative ones."""
     mean_test: ClassVar[None] = None
     """Not of means: see `MeanContrast`."""
@@ -94,7 +113,7 @@ class RankTest:
         """Number of features."""
         return int(self.counts.shape[0])
 
-    def _outcomes(self) -> tuple[Any, Any, Any]:
+    def _outcomes(self) -> tuple[Counted, Counted, Counted]:
         """Return, of every stratum and feature, how many pairs there are, are won by the first group, and are tied."""
         n1, n2, p1, p2, m1, m2, won_p, tied_p, won_m, tied_m = self.counts.T
         z1, z2 = n1 - p1 - m1, n2 - p2 - m2
@@ -117,8 +136,8 @@ class RankTest:
         """Values of each feature that are missing."""
         return np.asarray(self.contrast.rows.total - on_host(self.counts.T[:2].sum(axis=(0, 1))), dtype=np.int32)
 
-    def by_class(self, reach: int) -> tuple[RankTest, IntArray]:
-        """Return the same of one feature for each class that no look within ``reach`` tells apart; all their classes.
+    def by_class(self, max_replaced: int) -> tuple[RankTest, IntArray]:
+        """Return the same of one feature for each class that nothing tells apart up to so many rows; all their classes.
 
         Where zeros are values like others no more counts than which pairs were won and tied, and how many values
         repeat others: as if all values were positive. Few ties are lost pairs for whoever wins. Of features that have
@@ -131,9 +150,9 @@ class RankTest:
         n1, n2 = own = self.counts.T[:2]
         zeros = (own - self.counts.T[2:4] - self.counts.T[4:6]).sum(axis=0)
         alike = self.repeats.T.sum(axis=0) + xp.maximum(zeros - 1, 0).sum(axis=0)
-        alone = REPEAT_SHARE * (zeros.sum(axis=0) + reach) < rows  # then values as they are make the only rule
+        alone = REPEAT_SHARE * (zeros.sum(axis=0) + max_replaced) < rows  # then values as they are make the only rule
         alone[two_values(self.counts, self.repeats)[0]] = False
-        few = (REPEAT_SHARE * (alike + reach) < own.sum(axis=(0, 1)) - reach) & (len(n1) == 1)
+        few = (REPEAT_SHARE * (alike + max_replaced) < own.sum(axis=(0, 1)) - max_replaced) & (len(n1) == 1)
         up, down = 2 * won > pairs, 2 * (won + tied) < pairs
         winning = xp.where(up, won, xp.where(down, won + tied, pairs // 2))
         tied, alike = xp.where(few, xp.where(up | down, 0, pairs % 2), tied), xp.where(few, 0, alike)
@@ -145,47 +164,31 @@ class RankTest:
         chosen = on_host((table[..., members], repeats[:, members]))
         return replace(self, counts=chosen[0].T, repeats=chosen[1].T), on_host(classes)
 
-    def log_p(
-        self,
-        bad: BadRows,
-        *,
-        side: Side = Side.BOTH,
-        missing: bool = False,
-        more: int = 0,
-        goal: float = -np.inf,
-        features: IntArray | None = None,
-        n_threads: int = 1,
-    ) -> FloatArray:
-        """Return log p of ``features``, all by default, for so many bad rows in each group and ``more`` anywhere.
-
-        It is bounded; where the bound misses ``goal`` which the largest p-value reaches, it is the goal.
-        """
-        look = partial(
-            self._look, bad=bad, more=more, missing=missing, goal=goal, features=features, n_threads=n_threads
-        )
+    def log_p(self, case: WorstCase, features: IntArray | None = None, *, n_threads: int = 1) -> FloatArray:
+        """Return log p of ``features``, all by default. Where it is bounded it may be the goal of the case instead."""
         if not self.shifted:
-            found = look(self, side=side)
-            if self.counts.shape[1] == 1 or not more + bad.total:
+            found = self._largest(case, features, n_threads)
+            if self.counts.shape[1] == 1 or not case.max_replaced:
                 return found
             # Within strata the bound for bad rows may be less than twice the exact tail without any.
-            return np.maximum(found, look(self, side=side, bad=BadRows(0, 0), more=0))
+            clean = replace(case, bad=BadRows(0, 0), more=0)
+            return np.maximum(found, self._largest(clean, features, n_threads))
         looks = [
-            look(test, side=one, only_raw=True)
+            test._largest(replace(case, side=one), features, n_threads, only_raw=True)
             for test, one in zip(self.shifted, (Side.UP, Side.DOWN), strict=True)
-            if side in (Side.BOTH, one)
+            if case.side in (Side.BOTH, one)
         ]
         return np.asarray(np.minimum(0.0, np.min(looks, axis=0) + np.log(len(looks))))
 
-    @staticmethod
-    def _look(
-        test: RankTest, *, features: IntArray | None, n_threads: int, only_raw: bool = False, **options: Any
+    def _largest(
+        self, case: WorstCase, features: IntArray | None, n_threads: int, *, only_raw: bool = False
     ) -> FloatArray:
-        there = slice(None) if features is None else namespace(test.counts).asarray(features)
-        counts, repeats = on_host((test.counts[there], test.repeats[there]))
+        there = slice(None) if features is None else namespace(self.counts).asarray(features)
+        counts, repeats = on_host((self.counts[there], self.repeats[there]))
 
         def work(part: slice) -> FloatArray:
             wide, alike = counts[part].astype(np.int64), repeats[part].astype(np.int64)
-            return _Look(wide, alike, test.contrast.rows.total, **options).log_p(only_raw=only_raw)
+            return WorstCaseNull(wide, alike, self.contrast.rows.total, case).log_p(only_raw=only_raw)
 
         tasks = [slice(k, k + A_TASK) for k in range(0, counts.shape[0], A_TASK)]
         threads = n_threads if counts.shape[0] >= THREADED else 1
@@ -193,42 +196,33 @@ class RankTest:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Look:
-    """One look at some features, for so many bad rows; see docs/guarantees.md.
+class WorstCaseNull:
+    """The largest p-values of some features that a case could have led to; see docs/guarantees.md.
 
     Which null applies is decided by numbers that labels do not enter: how many values are negative, how many positive,
     and how many repeat others. A bad row moves each of them by one, so every rule within reach of the bad rows is
     looked at and the largest p-value is taken.
     """
 
-    counts: npt.NDArray[np.int64]
-    repeats: npt.NDArray[np.int64]
+    counts: Counted
+    repeats: Counted
     rows: int
-    bad: BadRows
-    more: int
-    side: Side
-    missing: bool
-    goal: float
-
-    @property
-    def reach(self) -> int:
-        """Rows that may have been replaced in all."""
-        return self.bad.total + self.more
+    case: WorstCase
 
     def log_p(self, *, only_raw: bool = False) -> FloatArray:
         """Return the largest log p of every rule that the bad rows could have led to; raw values alone if asked for."""
         values, above, below = (self.counts[..., k : k + 2].sum(axis=(1, 2)) for k in (0, 2, 4))
         zeros = (self.counts[..., :2] - self.counts[..., 2:4] - self.counts[..., 4:6]).sum(axis=2)
         alike = self.repeats.sum(axis=1) + np.maximum(zeros - 1, 0).sum(axis=1)
-        there, none, none_above = values > 0, below + self.reach == 0, above + self.reach == 0
+        there, none, none_above = values > 0, below + self.case.max_replaced == 0, above + self.case.max_replaced == 0
         if only_raw:  # where one group lies lower, labels enter how many values repeat: ties always count ½
-            return np.where(there, self._block(RAW, True, self.counts, np.full(there.size, self.goal)), 0.0)
+            return np.where(there, self._block(RAW, True, self.counts, np.full(there.size, self.case.goal)), 0.0)
         two, *groups = two_values(self.counts, self.repeats)
-        exact = np.isin(np.arange(there.size), two if self.reach == 0 else [])
+        exact = np.isin(np.arange(there.size), two if self.case.max_replaced == 0 else [])
         (next_to_none, few, many), (hardly_any, some, most) = self._shares(below), self._shares(above)
-        block = REPEAT_SHARE * (zeros.sum(axis=1) + self.reach) >= self.rows
+        block = REPEAT_SHARE * (zeros.sum(axis=1) + self.case.max_replaced) >= self.rows
         rules = {
-            (RAW, RAW): (REPEAT_SHARE * (zeros.sum(axis=1) - self.reach) < self.rows) | (many & most),
+            (RAW, RAW): (REPEAT_SHARE * (zeros.sum(axis=1) - self.case.max_replaced) < self.rows) | (many & most),
             (UPPER, LOWER): block & (next_to_none | few) & (hardly_any | some) & ~none & ~none_above,
             (UPPER, UPPER): block & ((next_to_none & most) | none),
             (UPPER, RAW): block & few & most,
@@ -237,7 +231,7 @@ class _Look:
         }
         # Of two tests twice the smaller p counts.
         halved = np.any([reached for (one, other), reached in rules.items() if one != other], axis=0)
-        goal = np.where(halved, self.goal - LOG_2, self.goal)
+        goal = np.where(halved, self.case.goal - LOG_2, self.case.goal)
         wanted = [
             there & ~exact & np.any([rules[pair] for pair in rules if kind in pair], axis=0)
             for kind in (UPPER, LOWER, RAW)
@@ -259,14 +253,14 @@ class _Look:
         """Return log p of Fisher's exact test, a₁ of n₁ rows and a₂ of n₂ having the larger of two values."""
         from sparsemean._kernels.rank_tails import log_hypergeometric_tail
 
-        first = self.side.pick(a1 * n2 >= a2 * n1, np.full(a1.size, True), np.full(a1.size, False))
+        first = self.case.side.pick(a1 * n2 >= a2 * n1, np.full(a1.size, True), np.full(a1.size, False))
         groups = np.where(first, (n1, n2, a1), (n2, n1, a2))
         tails = [log_hypergeometric_tail(*row) for row in np.stack((*groups, a1 + a2), axis=1).tolist()]
-        return np.minimum(0.0, np.array(tails) + math.log(self.side.number))
+        return np.minimum(0.0, np.array(tails) + math.log(self.case.side.number))
 
     def _shares(self, values: IntArray) -> tuple[npt.NDArray[np.bool_], ...]:
         """Say whether bad rows can have made the number of values next to nothing, few, or many."""
-        least, most = values - self.reach, values + self.reach
+        least, most = values - self.case.max_replaced, values + self.case.max_replaced
         next_to_none = NONE_SHARE * least < self.rows
         few = (BLOCK_SHARE * least < self.rows) & (NONE_SHARE * most >= self.rows)
         return next_to_none, few, BLOCK_SHARE * most >= self.rows
@@ -278,7 +272,7 @@ class _Look:
 
         ``counted`` are the values that are not in the block, of which ``repeats`` repeat others.
         """
-        m, out = self.reach, np.full(wanted.size, -np.inf)
+        m, out = self.case.max_replaced, np.full(wanted.size, -np.inf)
         for halves, reached in (
             (False, REPEAT_SHARE * (repeats - m) < counted + m),
             (True, REPEAT_SHARE * (repeats + m) >= counted - m),
@@ -289,21 +283,21 @@ class _Look:
                 out[at] = np.maximum(out[at], self._block(kind, halves, counts, goal[at]))
         return out
 
-    def _block(self, kind: int, halves: bool, counts: npt.NDArray[np.int64], goal: FloatArray) -> FloatArray:
+    def _block(self, kind: int, halves: bool, counts: Counted, goal: FloatArray) -> FloatArray:
         """Return log p of one null; see `RankTest.log_p` for the goal."""
-        m = self.reach
-        first = np.full(counts.shape[0], self.side is not Side.DOWN)
-        if self.side is Side.BOTH:
+        m = self.case.max_replaced
+        first = np.full(counts.shape[0], self.case.side is not Side.DOWN)
+        if self.case.side is Side.BOTH:
             w, *_ = doubled_statistic(counts, kind, first, halves=True)
             first = w.sum(axis=1) >= np.sum(counts[..., 0] * counts[..., 1], axis=1)
         w, A, n1, n2 = doubled_statistic(counts, kind, first, halves=halves)
-        moved = most_moved(counts[..., 0], counts[..., 1], self.bad)
+        moved = most_moved(counts[..., 0], counts[..., 1], self.case.bad)
         # Where all values are there none can have been hidden, but for what rows beyond those allowed for would do.
-        gaps = self.missing & ((counts[..., :2].sum(axis=(1, 2)) < self.rows) | (self.more > 0))
+        gaps = self.case.missing & ((counts[..., :2].sum(axis=(1, 2)) < self.rows) | (self.case.more > 0))
         if gaps.any():
-            moved = np.where(gaps, most_moved(counts[..., 0], counts[..., 1], self.bad, missing=True), moved)
-        moved = moved + self.more * counts[..., :2].max(axis=(1, 2))
-        place, sides = w.sum(axis=1) - 2 * moved, math.log(self.side.number)
+            moved = np.where(gaps, most_moved(counts[..., 0], counts[..., 1], self.case.bad, missing=True), moved)
+        moved = moved + self.case.more * counts[..., :2].max(axis=(1, 2))
+        place, sides = w.sum(axis=1) - 2 * moved, math.log(self.case.side.number)
         unknown = m > 0 and kind != RAW
         most = np.minimum(A + m, n1 + n2) if unknown else A
         log_p = np.minimum(0.0, sides + log_tails(n1, n2, most, place, bound=unknown, halves=halves))
@@ -317,7 +311,7 @@ class _Look:
         self, n1: IntArray, n2: IntArray, most: IntArray, w: IntArray, *, goal: FloatArray, halves: bool
     ) -> npt.NDArray[np.bool_]:
         """Say where the tails of every A, from ``most`` down, that bad rows could have left reach the goal."""
-        m, out = self.reach, np.full(w.size, -np.inf)
+        m, out = self.case.max_replaced, np.full(w.size, -np.inf)
         for fewer in range(2 * m + 1):
             at = np.flatnonzero((out <= goal) & (most[:, 0] >= fewer))
             if not at.size:
@@ -327,9 +321,7 @@ class _Look:
         return np.asarray(out <= goal)
 
 
-def doubled_statistic(
-    counts: npt.NDArray[np.int64], kind: int, first: npt.NDArray[np.bool_], *, halves: bool
-) -> tuple[npt.NDArray[np.int64], ...]:
+def doubled_statistic(counts: Counted, kind: int, first: npt.NDArray[np.bool_], *, halves: bool) -> tuple[Counted, ...]:
     """Return 2U of each stratum for the group that is asked for, A, and its size and the other's as the null has them.
 
     Ties of values that are not zero count ½ with ``halves``, else nothing; zeros tied with zeros always count ½ where
@@ -351,7 +343,7 @@ def doubled_statistic(
     return 2 * won + halves * (tied_p + tied_m + z1 * z2), n1 + n2, n1, n2
 
 
-def two_values(counts: npt.NDArray[np.int64], repeats: npt.NDArray[np.int64]) -> tuple[Any, ...]:
+def two_values(counts: Counted, repeats: Counted) -> tuple[IntArray, ...]:
     """Return which features hold two values, of different sign, and for them n₁, n₂ and the rows with the larger one.
 
     Within strata there are none: values are counted in each.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 import numpy.typing as npt
@@ -131,7 +131,7 @@ class SignedRankEvidence(OfRows):
     """Share of the error that the caps that are looked at have together, at least."""
 
     @property
-    def xp(self) -> Any:
+    def xp(self) -> ModuleType:
         """Where decisions lie: with the data."""
         return self.signs.xp
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, reduce
+from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
 
 from sparsemean._stats.arrays import group_indices, namespace, on_device, on_host, present_sorted
 from sparsemean._stats.arrays import place as device_of
-from sparsemean._stats.decision import Allowed, Rule
+from sparsemean._stats.decision import Allowed, Flags, Rule
 from sparsemean._stats.nulls import (
     Null,
     SignTestNull,
@@ -27,7 +28,8 @@ from sparsemean._stats.nulls import (
     stages_up_to,
     times,
 )
-from sparsemean._util.plans import Plan, Side
+from sparsemean._stats.planning import bad_rows
+from sparsemean._util.plans import BadRows, Plan, Shares, Side
 from sparsemean._util.records import NO_END, CountArray, Counts, FloatArray, IntArray
 
 FEW = 100_000
@@ -56,9 +58,13 @@ class OfRows:
         """Return it as a share of all rows."""
         return self.step_of(allowed) / self.n_rows
 
-    def as_shares(self, steps: Any) -> Any:
+    def at_share(self, shares: Shares) -> Allowed:
+        """Return how many rows are bad where such a share may be."""
+        return (BadRows(0, bad_rows(self.n_rows, shares.label)),)
+
+    def as_shares(self, steps: IntArray) -> FloatArray:
         """Return numbers of bad rows as shares of all; NaN for −1."""
-        return namespace(steps).where(steps < 0, np.nan, steps / self.n_rows)
+        return namespace(steps).where(steps < 0, np.nan, steps / self.n_rows)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +96,7 @@ class SlackEvidence(OfRows):
         return int(self.statistic.shape[1])
 
     @property
-    def xp(self) -> Any:
+    def xp(self) -> ModuleType:
         """Where decisions lie: with the data."""
         return namespace(self.statistic)
 
@@ -103,7 +109,7 @@ class SlackEvidence(OfRows):
         """Return what the smallest of so many p-values is multiplied by."""
         return max(n_looked_at, self.alpha_shares) * self.sides / 2
 
-    def of(self, features: Any) -> SlackEvidence:
+    def of(self, features: IntArray) -> SlackEvidence:
         """Return the evidence of some features, where it lies."""
         nulls = tuple(null.of(features) for null in self.nulls)
         return replace(self, statistic=self.statistic[:, features], nulls=nulls)
@@ -114,7 +120,7 @@ class SlackEvidence(OfRows):
 
     # p-values.
 
-    def p_at(self, slacks: Any, features: IntArray | slice = slice(None)) -> FloatArray:
+    def p_at(self, slacks: IntArray | int, features: IntArray | slice = slice(None)) -> FloatArray:
         """Return the p-values of every size, each feature at a slack of its own or all at one: (sizes, features)."""
         xp = namespace(self.statistic)
         parts = zip(self.statistic, self.nulls, self.moves, strict=True)
@@ -122,7 +128,7 @@ class SlackEvidence(OfRows):
             [null.p_values((of[features] - slacks * move)[:, np.newaxis], features)[:, 0] for of, null, move in parts]
         )
 
-    def combined(self, slacks: Any, features: IntArray | slice = slice(None)) -> FloatArray:
+    def combined(self, slacks: IntArray | int, features: IntArray | slice = slice(None)) -> FloatArray:
         """Return the p-values of features: the largest for that or any smaller number of bad rows.
 
         As numbers grow, fewer sizes can reject and share the error.
@@ -137,7 +143,7 @@ class SlackEvidence(OfRows):
             first = last + 1
         return out  # type: ignore[return-value]
 
-    def p_values(self, allowed: Allowed, some: IntArray | None = None) -> tuple[Any, Any, Any]:
+    def p_values(self, allowed: Allowed, some: IntArray | None = None) -> tuple[IntArray, FloatArray, FloatArray]:
         """Return the features whose p-value is below 1, or ``some``, on the host if they are few; p and log p."""
         features, of = self.candidates(allowed) if some is None else (some, self.to_host(some))
         slack = self.step_of(allowed)
@@ -157,7 +163,7 @@ class SlackEvidence(OfRows):
             out = np.maximum(out, np.min(logs, axis=0) + np.log(self.factor(len(indices))))
         return np.asarray(np.minimum(out, 0.0))
 
-    def best_size(self, allowed: Allowed) -> tuple[Any, Any]:
+    def best_size(self, allowed: Allowed) -> tuple[IntArray, IntArray]:
         """Return features, and the first size, of those that can reject, at which each has its smallest p-value.
 
         Of features with p = 1 it is the first of all.
@@ -170,7 +176,7 @@ class SlackEvidence(OfRows):
 
     # Which features have p-values small enough, and up to how many bad rows.
 
-    def candidates(self, allowed: Allowed) -> tuple[Any, SlackEvidence]:
+    def candidates(self, allowed: Allowed) -> tuple[IntArray, SlackEvidence]:
         """Return the features whose p-value is below 1 and their evidence, on the host if they are few."""
         if self._signs_there:
             return _reached_there(self, BELOW_ONE, self.step_of(allowed))
@@ -188,7 +194,7 @@ class SlackEvidence(OfRows):
         """Whether they are, and lie on a device."""
         return on_device(self.statistic) and self._signs
 
-    def reaching(self, error: float, slack: int) -> Any:
+    def reaching(self, error: float, slack: int) -> IntArray:
         """Return the features whose p-value is at most ``error``, below 1, at ``slack``."""
         from sparsemean._kernels.compiling import plainly
 
@@ -197,24 +203,25 @@ class SlackEvidence(OfRows):
         xp, many = namespace(self.statistic), self.statistic.size > PLAIN and not plainly(self.statistic.size)
         if xp is np and many and self._signs and self.statistic.dtype == np.int32:
             return _reached_compiled(self, error, slack)
-        found, before = True, -NO_END
+        found: Flags | bool = True
+        before = -NO_END
         for (last, _), margin in zip(self.stages, self._margins(error), strict=True):
             if slack > before:
                 found = found & (margin >= min(slack, last))
             before = last
-        return xp.flatnonzero(found)
+        return xp.flatnonzero(found)  # type: ignore[no-any-return]
 
-    def _margins(self, error: float) -> Iterator[Any]:
+    def _margins(self, error: float) -> Iterator[FloatArray]:
         """Yield, of each stage, the numbers of bad rows up to which p of features would be ``error`` or less."""
         xp = namespace(self.statistic)
         for _, indices in self.stages:
-            most, factor = None, self.factor(len(indices))
+            margins, factor = [], self.factor(len(indices))
             for index in indices:
                 margin, move = self.statistic[index] - self.nulls[index].threshold(error, factor), self.moves[index]
                 if margin.dtype.kind == "f" or move != 1:
                     margin = xp.maximum(-NO_END, xp.floor(margin / move))
-                most = margin if most is None else xp.maximum(most, margin)
-            yield most
+                margins.append(margin)
+            yield reduce(xp.maximum, margins)
 
     def selected_first(self, rule: Rule) -> IntArray:
         """Return what a rule selects where no row is bad, from thresholds alone.
@@ -321,9 +328,11 @@ def _reached_compiled(evidence: SlackEvidence, error: float, slack: int) -> IntA
 
 Numbers = tuple[tuple[int, ...], ...]
 """Numbers of signs that occur, rising, of each size."""
+Factored = tuple[tuple[int, tuple[int, ...], float], ...]
+"""Stages, each with what the smallest of its p-values is multiplied by."""
 
 
-def _reached_there(evidence: SlackEvidence, error: float, slack: int) -> tuple[Any, SlackEvidence]:
+def _reached_there(evidence: SlackEvidence, error: float, slack: int) -> tuple[IntArray, SlackEvidence]:
     """Return the features that reach an error, in order, and their evidence, on the host if they are few."""
     from sparsemean._kernels import gpu
 
@@ -344,19 +353,19 @@ def _reached_there(evidence: SlackEvidence, error: float, slack: int) -> tuple[A
     return features[order], replace(evidence, statistic=statistic, nulls=tuple(map(SignTestNull, nonzero, ends)))
 
 
-def _together(rows: list[Any]) -> Any:
+def _together(rows: list[Any]) -> CountArray:
     """Return arrays of one length as rows of one; those that lie so already are passed on as they are."""
     first = rows[0]
     if all(row.data.ptr == first.data.ptr + k * first.nbytes for k, row in enumerate(rows)):
-        return first
-    return namespace(first).stack(rows)
+        return first  # type: ignore[no-any-return]
+    return namespace(first).stack(rows)  # type: ignore[no-any-return]
 
 
 # None of this depends on the data but for the numbers of signs that occur: it is kept on the device.
 
 
 @lru_cache(maxsize=64)
-def _asked_there(numbers: Numbers, looks: tuple[Any, ...], error: float, device: int) -> Any:  # noqa: ARG001
+def _asked_there(numbers: Numbers, looks: Factored, error: float, device: int) -> CountArray:  # noqa: ARG001
     """Return the majorities asked for, (stages, sizes, numbers that occur)."""
     from sparsemean._kernels.gpu import constants
 
@@ -364,11 +373,11 @@ def _asked_there(numbers: Numbers, looks: tuple[Any, ...], error: float, device:
     for of_stage, (_, indices, factor) in zip(asked, looks, strict=True):
         for index in indices:
             of_stage[index, : len(numbers[index])] = least_majorities(np.array(numbers[index]), error, factor)
-    return constants(asked)
+    return constants(asked)  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=16)
-def _frame_there(numbers: Numbers, looks: tuple[Any, ...], device: int) -> tuple[Any, Any]:  # noqa: ARG001
+def _frame_there(numbers: Numbers, looks: Factored, device: int) -> tuple[IntArray, IntArray]:  # noqa: ARG001
     """Return the index of each number of signs among those that occur at a size, and the ends of stages."""
     from sparsemean._kernels.gpu import constants
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from sparsemean._data import as_table
 from sparsemean._data.source import Checksum
 from sparsemean._data.table import FileContext, Table
 from sparsemean._evidence import groups, signed_ranks, signs
-from sparsemean._evidence.groups import RankEvidence
 from sparsemean._fit import covariates, mean, mean_difference
 from sparsemean._fit.data import FitData
 from sparsemean._fit.from_sketch import as_counted
@@ -163,7 +162,8 @@ def plan_at(estimate: Estimate, contamination: Any) -> tuple[Plan, Allowed]:
     plan = of_question(estimate.plan, shares=check_shares(contamination), looked=True)
     if plan.sizes:
         shares = check_shares(contamination)
-        allowed = cast(RankEvidence, estimate.decision.evidence).at_share(shares)
+        assert estimate.decision.evidence is not None
+        allowed = estimate.decision.evidence.at_share(shares)
         own = allowed[estimate.decision.contrast]
         return replace(plan, contamination=max(shares), bad_rows=own.total, bad_by_group=own), allowed
     share = fraction_of_rows(contamination) if not estimate.paired else max(check_shares(contamination))

@@ -156,9 +156,8 @@ class Columns:
 
     def gaps(self) -> int:
         """Return how many values are missing."""
-        return sum(
-            self.each(lambda x: int(np.isnan(x).sum()), max(1, standardized.BLOCK_VALUES // max(1, self.shape[1])))
-        )
+        height = max(1, standardized.BLOCK_VALUES // max(1, self.shape[1]))
+        return sum(self.each(lambda x: int(np.isnan(x).sum()), height))
 
     def __getitem__(self, rows: IntArray | slice) -> FloatArray:
         return self.take(rows)
@@ -497,6 +496,5 @@ class CodedColumns(StandardizedRows):
 
     def winsorized(self) -> Rows:
         """Return rows over their own size, clipped far out."""
-        return self.ratios.seen(
-            partial(standardized.winsorized_block, judging=self.judging), self.row_scale, p=self.judging.size
-        )
+        look = partial(standardized.winsorized_block, judging=self.judging)
+        return self.ratios.seen(look, self.row_scale, p=self.judging.size)

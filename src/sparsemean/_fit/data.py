@@ -150,8 +150,16 @@ class FitData:
         """Cut ``columns`` into as many as are read together."""
         return [columns[part] for part in self.source.cut_columns(columns.size)] if columns.size else []
 
-    def rows_of(self, columns: IntArray, about: FloatArray | None = None) -> FloatArray | RowReader:
-        """Return `values` less a number each, or what reads rows of them from an array of many values in memory."""
+    def rows_of(self, columns: IntArray, about: FloatArray | None = None) -> Any:
+        """Return `values` less a number each: where they lie, on a device, if nothing is missing; or a `RowReader`.
+
+        The latter reads rows of them from an array of many values in memory.
+        """
+        if self.table.source.engine == "gpu":
+            from sparsemean._fit.device_values import columns_there
+
+            if (there := columns_there(self, columns, about)) is not None:
+                return there
         native = self.source.native
         if native is not None and self.units is None and not plainly(native.size):
             return RowReader(self, native, columns, about)

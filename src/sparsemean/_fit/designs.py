@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._data.repeats import MOST_NAMES, repeated
 from sparsemean._data.source import AT_ONCE, Dense, as_dense, cut, find_non_finite
 from sparsemean._data.table import Names, Table, as_names
 from sparsemean._kernels.rounding import Grid, difference, of_size, on_grid
@@ -121,28 +119,6 @@ def _spread(codes: IntArray, within: IntArray) -> tuple[IntArray, IntArray]:
 def _named(names: Labels, one: str = "class", many: str = "classes") -> str:
     """Name what is refused: the first, and how many more there are."""
     return f"{one if names.size == 1 else many} {list_names([repr(name) for name in names.tolist()], 3)}"
-
-
-def dependence_note(table: Table, *, compared: bool = False) -> list[str]:
-    """Say so where many rows share a subject or a name: for fits that take rows for independent.
-
-    Where groups are ``compared``, a subject may have rows of several.
-    """
-    n = table.shape[0]
-    column, names = table.repeated, table.row_names
-    if column is not None:
-        what, count, option = f"column {column[0]!r} has", column[1], f" (--subject {quote(column[0])})"
-    elif names is not None and (found := repeated("", names, MOST_NAMES)):
-        what, count, option = "the names of the rows have", found[1], ""
-    else:
-        return []
-    within = (
-        f"as strata={option.replace('subject', 'strata', 1)} if it has rows of several groups, " if compared else ""
-    )
-    return [
-        f"rows may not be independent: {what} {count:,} values for {n:,} rows; give it as groups={option}, {within}or "
-        "the error rate does not hold"
-    ]
 
 
 # Subjects: one mean each, of equally many rows, so that means of all subjects have one law where nothing differs.

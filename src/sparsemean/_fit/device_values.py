@@ -78,11 +78,11 @@ def skew_flags_there(data: FitData, kept: IntArray, features: IntArray) -> npt.N
     return location.flags_of(location.p_of_groups(h), np.full(features.size, kept.size))
 
 
-def columns_of(data: FitData, features: IntArray, about: FloatArray | None = None) -> Any:
-    """Return `FitData.rows_of` some features: on the device, if that is where they lie and nothing is missing."""
+def columns_there(data: FitData, features: IntArray, about: FloatArray | None = None) -> Any:
+    """Return `FitData.rows_of` some features on the device; None if they do not lie there, or something is missing."""
     source = _there(data)
     if source is None or data.units is not None or (data.nonzero is not None and data.nonzero.size):
-        return data.rows_of(features, about)
+        return None
     xp = gpu.cupy()
     values = source.plain(source.values[:, xp.asarray(features)]).astype(np.float64)
     if data.buckets.null is not None:

@@ -12,7 +12,6 @@ from sparsemean._evidence import signed_ranks, signs
 from sparsemean._evidence.signed_ranks import DOWN, UP, SignedRankEvidence
 from sparsemean._evidence.signs import SlackEvidence, beside, of_signs
 from sparsemean._fit.data import FitData
-from sparsemean._fit.device_values import values_there
 from sparsemean._kernels import rounding
 from sparsemean._stats import decision, path
 from sparsemean._stats.arrays import medians, medians_sorted, namespace, on_device, on_host, take
@@ -191,7 +190,11 @@ def _support_values(data: FitData, support: IntArray, best_of_all: Any) -> Value
         return np.vstack((value, low, high, other))
 
     depth, best = data.buckets.partition.depth, take(best_of_all, support)
-    found = values_there(data, support, best, error=error)
+    found = None
+    if data.table.source.engine == "gpu":
+        from sparsemean._fit.device_values import values_there
+
+        found = values_there(data, support, best, error=error)
     if found is None:
         found = data.means(support, work, depth)
     elif (at := np.flatnonzero(found[3])).size:

@@ -365,7 +365,7 @@ def nothing_possible(plan: Plan, test: MeanTest) -> list[str]:
     needed = nulls.bound(test, plan.question.level / plan.n_hypotheses, plan.bad_rows)
     if test.n_units * nulls.psi_max(test.kappa) >= needed:
         return []
-    least = means.rows_to_reject(plan, test)
+    least = nulls.rows_to_reject(plan, test)
     how = (
         f"at least {least:,} rows are needed" if least > 0 else "with a quarter of them bad no number of rows is enough"
     )

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import platform
 from collections import Counter
+from functools import cache
+from shlex import quote
 
 import numpy as np
 
 from sparsemean import __version__
+from sparsemean._data.repeats import MOST_NAMES, repeated
 from sparsemean._data.table import Names, Table
 from sparsemean._fit.data import FitData
-from sparsemean._fit.designs import dependence_note
 from sparsemean._fit.inference import Values
 from sparsemean._fit.power import nothing_possible
 from sparsemean._stats.arrays import on_host
@@ -45,18 +47,21 @@ def of_fit(
         )
     if plan.question.selection != "paper" and not support.size:
         messages += nothing_possible(plan, unit)
-    if constant.size and not decision.skipped.size:
-        messages.append(f"{constant.size} selected column(s) hold one value only: {named(table, constant)}")
+    if not decision.skipped.size:
+        messages += _of_columns(table, constant, "selected column(s) hold one value only")
     messages += skipped(table, decision.skipped)
     silent = (counts.positive == 0).all(axis=0) & (counts.negative == 0).all(axis=0)
     if counts.missing is not None:
         messages += of_missing(on_host(counts.missing), plan.n_rows, table)
         # A column without any value has been named above, and its buckets are not at the null value.
         silent &= counts.missing < plan.n_rows
-    if silent.any():
-        silent = np.flatnonzero(on_host(silent))
-        messages.append(f"{silent.size} column(s) equal the null value in every bucket: {named(table, silent)}")
+    messages += _of_columns(table, np.flatnonzero(on_host(silent)), "column(s) equal the null value in every bucket")
     return tuple(messages)
+
+
+def _of_columns(table: Table, columns: IntArray, sentence: str) -> list[str]:
+    """Say something of some columns, how many they are, and the names of the first; nothing where there are none."""
+    return [f"{columns.size} {sentence}: {named(table, columns)}"] if columns.size else []
 
 
 def of_precision(data: FitData, support: IntArray) -> list[str]:
@@ -103,6 +108,28 @@ def how_tested(plan: Plan) -> str:
     return f"signs of buckets of {sizes} {rows}"
 
 
+def dependence_note(table: Table, *, compared: bool = False) -> list[str]:
+    """Say so where many rows share a subject or a name: for fits that take rows for independent.
+
+    Where groups are ``compared``, a subject may have rows of several.
+    """
+    n = table.shape[0]
+    column, names = table.repeated, table.row_names
+    if column is not None:
+        what, count, option = f"column {column[0]!r} has", column[1], f" (--subject {quote(column[0])})"
+    elif names is not None and (found := repeated("", names, MOST_NAMES)):
+        what, count, option = "the names of the rows have", found[1], ""
+    else:
+        return []
+    within = (
+        f"as strata={option.replace('subject', 'strata', 1)} if it has rows of several groups, " if compared else ""
+    )
+    return [
+        f"rows may not be independent: {what} {count:,} values for {n:,} rows; give it as groups={option}, {within}or "
+        "the error rate does not hold"
+    ]
+
+
 def of_numbering(plan: Plan) -> tuple[str, ...]:
     """Say how rows are counted where their numbers are not 0, 1, … themselves."""
     if plan.walk.ranges in ((), ((0, plan.n_rows),)):
@@ -112,20 +139,18 @@ def of_numbering(plan: Plan) -> tuple[str, ...]:
 
 def skipped(table: Table, constant: IntArray) -> list[str]:
     """Name columns that hold one value only and so are no part of the support."""
-    if not constant.size:
-        return []
-    return [f"{constant.size} column(s) hold one value only and were left out: {named(table, constant)}"]
+    return _of_columns(table, constant, "column(s) hold one value only and were left out")
 
 
 def flat(table: Table, features: IntArray) -> list[str]:
     """Name selected features of groups whose shift has an interval that ends at 0: many of their values are equal."""
-    if not features.size:
-        return []
-    return [
-        f"{features.size} selected feature(s) have no interval, as many of their values are equal, zeros for example: "
-        "they differ, but not by a shift of all values, and the median difference may be 0; read auc, the means and "
-        f"the shares of non-zeros instead: {named(table, features)}"
-    ]
+    return _of_columns(
+        table,
+        features,
+        "selected feature(s) have no interval, as many of their values are equal, zeros for example: they differ, but "
+        "not by a shift of all values, and the median difference may be 0; read auc, the means and the shares of "
+        "non-zeros instead",
+    )
 
 
 def of_missing(missing: CountArray, n_rows: int, table: Table) -> list[str]:
@@ -136,13 +161,9 @@ def of_missing(missing: CountArray, n_rows: int, table: Table) -> list[str]:
     share = float(np.mean(missing, dtype=np.float64)) / n_rows
     much = f"{share:.2%}" if share >= 5e-5 else f"{int(missing.sum(dtype=np.int64)):,}"
     messages = [f"{much} of the values are missing and were left out, most of them in {shown}"]
-    empty = np.flatnonzero(missing == n_rows)
-    if empty.size:
-        messages.append(f"{empty.size} column(s) have no value at all and were left out: {named(table, empty)}")
-    few = np.flatnonzero((2 * missing > n_rows) & (missing < n_rows))
-    if few.size:
-        messages.append(f"{few.size} column(s) have fewer than half of their values: {named(table, few)}")
-    return messages
+    empty, few = missing == n_rows, (2 * missing > n_rows) & (missing < n_rows)
+    messages += _of_columns(table, np.flatnonzero(empty), "column(s) have no value at all and were left out")
+    return messages + _of_columns(table, np.flatnonzero(few), "column(s) have fewer than half of their values")
 
 
 def of_symmetry(skewed: IntArray, support: IntArray, data: FitData) -> list[str]:
@@ -204,19 +225,15 @@ def _repeated_rows(table: Table) -> list[str]:
 
 def of_values(values: Values, table: Table) -> list[str]:
     """Name selected features whose values are mostly the null value."""
-    messages = []
-    if values.nonzero.size:
-        messages.append(
-            f"{values.nonzero.size} selected feature(s) are often exactly the null value: the test, the value and the "
-            f"interval are of their other values, not of a mean of all: {named(table, values.nonzero)}"
-        )
-    if values.at_null.size:
-        messages.append(
-            f"{values.at_null.size} selected feature(s) have no interval, {AT_NULL}, to the null value or to each "
-            'other: a centre says little there, target="mean" is about means: '
-            f"{named(table, values.at_null)}"
-        )
-    return messages
+    often = (
+        "selected feature(s) are often exactly the null value: the test, the value and the interval are of their other "
+        "values, not of a mean of all"
+    )
+    without = (
+        f"selected feature(s) have no interval, {AT_NULL}, to the null value or to each other: a centre says little "
+        'there, target="mean" is about means'
+    )
+    return _of_columns(table, values.nonzero, often) + _of_columns(table, values.at_null, without)
 
 
 def named(table: Table, columns: IntArray) -> str:
@@ -228,6 +245,7 @@ def _features(table: Table, columns: IntArray) -> IntArray | Names:
     return columns if table.feature_names is None else table.feature_names[columns]
 
 
+@cache
 def versions() -> dict[str, str]:
     """Return the versions that a result was made with."""
     return {"sparsemean": __version__, "numpy": np.__version__, "python": platform.python_version()}

@@ -85,7 +85,9 @@ def plan_of(
     **options: Any,
 ) -> tuple[Plan, Refinement]:
     """Check everything that can be asked of a fit of ``n`` rows and ``d`` features, before any value is looked at."""
-    _check_known(options)
+    if unknown := sorted(options.keys() - _plan_options()):
+        named = {"groups", "null", "refine", "refine_on", "screen_rows", "random_state", "n_jobs", "device"}
+        raise InputError("option", f"be one of {', '.join(sorted(_plan_options() | named))}", repr(unknown[0]))
     if not isinstance(screen_rows, (bool, np.bool_)):
         raise InputError("screen_rows", "be True or False", repr(screen_rows))
     method, plan = check(refine), planning.plan_fit(n, d, n_units=n_units, **options)
@@ -136,8 +138,8 @@ def prepare(
     table: Table, *, groups: Any = None, random_state: Any, n_jobs: int | None, device: Any, **options: Any
 ) -> tuple[FitData, Refinement]:
     """Check what is asked of a table and assign its rows to buckets."""
-    table = sent(table, device)
-    units = _units(on_the_host(groups, table, argument="groups"), table.shape[0])
+    table = table if device is None else sent(table, device)
+    units = None if groups is None else _units(on_the_host(groups, table, argument="groups"), table.shape[0])
     options["null"] = on_the_host(options.get("null", 0.0), table, argument="null")
     plan, method = plan_of(*table.shape, n_units=None if units is None else int(units.max()) + 1, **options)
     # Where ranks or sums decide, what is drawn only says which features to rank or which rows give a scale: nobody who
@@ -258,18 +260,8 @@ def _plan_options() -> frozenset[str]:
     return frozenset().union(*known) - {"n", "d", "n_units", "asked"}
 
 
-def _check_known(options: dict[str, Any]) -> None:
-    """Refuse an option that no part of a fit has."""
-    known = _plan_options()
-    if unknown := sorted(options.keys() - known):
-        named = {"groups", "null", "refine", "refine_on", "screen_rows", "random_state", "n_jobs", "device"}
-        raise InputError("option", f"be one of {', '.join(sorted(known | named))}", repr(unknown[0]))
-
-
-def _units(groups: Any, n: int) -> IntArray | None:
+def _units(groups: Any, n: int) -> IntArray:
     """Give every subject a number, in the order of their first rows."""
-    if groups is None:
-        return None
     labels = np.asarray(groups)
     if labels.shape != (n,):
         raise InputError("groups", f"have one label for each of the {n} rows", f"shape {labels.shape}")

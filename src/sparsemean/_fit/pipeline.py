@@ -123,7 +123,7 @@ def parts_of(progress: Progress | None, shares: tuple[float, ...]) -> list[Progr
     """Return what each part of the work reports to, given how much of the whole it is."""
     if progress is None:
         return [None] * len(shares)
-    ends = np.cumsum((0.0, *shares)) / sum(shares)
+    ends = np.cumsum((0.0, *shares)) / (sum(shares) or 1.0)
 
     def part(first: float, last: float) -> Progress:
         return lambda share: progress(first + share * (last - first))

@@ -10,7 +10,6 @@ import numpy as np
 
 from sparsemean._counts.engines import Progress
 from sparsemean._fit.data import FitData
-from sparsemean._fit.device_values import columns_of, skew_flags_there
 from sparsemean._fit.inference import Values
 from sparsemean._fit.refinement import Refinement, refined, with_workers
 from sparsemean._stats import dependence, factors, row_scores
@@ -129,7 +128,7 @@ def _judged(
         from sparsemean._fit.by_workers import CodedColumns
 
         return CodedColumns(data.columns(columns, kept=kept, about=about), clip)
-    values = columns_of(data, columns, about)
+    values = data.rows_of(columns, about)
     return StandardizedRows(values if kept is None else values[near(values, kept)], clip, data.n_jobs)
 
 
@@ -142,7 +141,7 @@ def screen_first(data: FitData, decision: Decision) -> ScreeningResult:
     support = np.flatnonzero(on_host(decision.p_adjusted) <= data.plan.question.level)
     data, mean = data.keep(support), np.zeros(data.plan.n_features)
     for columns in data.pieces(support):
-        mean[columns] = medians(columns_of(data, columns)[:])
+        mean[columns] = medians(data.rows_of(columns)[:])
     rows = screen(data, support, about=mean)
     rows = replace(rows, columns=without(rows.columns, np.union1d(support, decision.support)))
     return screen_on_support(data, rows, support, mean=mean if data.buckets.null is None else mean + data.buckets.null)
@@ -165,7 +164,7 @@ def screen_on_support(
     kept = np.delete(before.kept, of_kept.suspects)
     return replace(
         before,
-        rows=row_scores.joined(before.rows, rows),
+        rows=row_scores.joined_scores(before.rows, rows),
         kept=kept,
         left=max(0, before.left - of_kept.aligned),
         how=how,
@@ -175,9 +174,12 @@ def screen_on_support(
 def flag_skewed(data: FitData, screening: ScreeningResult, support: IntArray) -> IntArray:
     """Flag selected features by the rows that are left, see `skew_flags`; −1 off the support."""
     flags = np.full(data.plan.n_features, -1, dtype=np.intp)
-    if (there := skew_flags_there(data, screening.kept, support)) is not None:
-        flags[support] = there
-        return flags
+    if data.table.source.engine == "gpu":
+        from sparsemean._fit.device_values import skew_flags_there
+
+        if (there := skew_flags_there(data, screening.kept, support)) is not None:
+            flags[support] = there
+            return flags
     if data.spread and support.size:
         flags[support] = np.concatenate(data.columns(support, kept=screening.kept).over_columns(skew_flags))
         return flags
@@ -202,7 +204,7 @@ def neighbours_alike(data: FitData, screening: ScreeningResult, support: IntArra
     rows = dependence.some_neighbours(screening.kept)
     columns, table = spread_over(columns, dependence.MOST_COLUMNS), screening.judged
     if not data.spread:
-        values = columns_of(data, columns)
+        values = data.rows_of(columns)
         values = values[near(values, rows)]
     elif table is None or not table.ratios.whole:
         values = data.columns(columns).take(rows)
@@ -327,7 +329,7 @@ def _rows_left(data: FitData, screening: ScreeningResult, features: IntArray, *,
     """Return the rows that are left of some features: on a device, or with workers, where these are the default's."""
     if data.spread and method in (None, "auto"):
         return data.keep(features).columns(features, kept=screening.kept)
-    X = columns_of(data, features) if method == "auto" else data.values(features)
+    X = data.rows_of(features) if method == "auto" else data.values(features)
     return X[near(X, screening.kept)]
 
 

@@ -195,7 +195,7 @@ def design_of(
     strata = asked.strata
     within = None if strata is None else designs.check_strata(strata, codes, asked.named("strata"))
     if asked.groups is None:
-        notes = [] if strata is not None else designs.dependence_note(table, compared=True)
+        notes = [] if strata is not None else messages.dependence_note(table, compared=True)
         return Design(table, classes, codes, within, notes=tuple(notes))
     reduced, own, notes, _ = designs.subject_means(
         table, codes, asked.groups, seed=seed, missing=missing, classes=classes, argument=asked.named("groups")

@@ -7,6 +7,7 @@ them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,6 +83,13 @@ UNSEEN = (
     "be some, read how many a feature survives, or name a contamination."
 )
 """What is not guaranteed where as many bad rows are allowed for as look bad."""
+SUSPECTS = "Which {units} are bad: the list of suspects may hold a good one and miss a bad one."
+"""What is not guaranteed where there are suspects."""
+APART = (
+    "feature(s) listed apart, which only the rows left after screening show: their p-values treat those rows as if "
+    "nobody had chosen them by looking."
+)
+"""What is not guaranteed of features that are not certified."""
 MISSING = (
     "values missing for reasons of their own",
     "A value is missing for reasons that have nothing to do with what it would have been.",
@@ -239,23 +247,26 @@ def _replaced(wording: Wording) -> str:
     return f"even if someone who knows {known} replaced any {wording.any_bad(wording.noun)} by anything"
 
 
-def _guaranteed(wording: Wording) -> list[str]:
-    plan, rule, some = wording.plan, wording.rule, wording.k > 0
-    sentences = [rule.after_looking_sentence if chosen_by_looking(plan) else rule.sentence]
-    sentences.append(COLUMNS["p_value"].sentence)
-    if wording.names and plan.bad_rows:
-        sentences.append(f"That covers {wording.wrong_labels}.")
-    if some and wording.estimate.has_values:
-        sentences.append(_intervals(wording))
-    if some and rule.all_shares:
-        sentences.append(COLUMNS["max_contamination"].sentence)
-    if some and not wording.paper:
-        sentences.append(COLUMNS["radius"].sentence)
-    if some and plan.question.screen_rows:
-        touched = "nothing of them" if wording.of_means and plan.question.refine == "auto" else "the values only"
-        sentences.append(f"Selection, p-values, radius and intervals come from all rows: screening touches {touched}.")
+def _filled(wording: Wording, sentences: Sequence[str]) -> list[str]:
+    """Return the sentences that there are, filled in."""
     filled = terms(wording)
     return [sentence.format(**filled) for sentence in sentences if sentence]
+
+
+def _guaranteed(wording: Wording) -> list[str]:
+    question, rule, some = wording.plan.question, wording.rule, wording.k > 0
+    touched = "nothing of them" if wording.of_means and question.refine == "auto" else "the values only"
+    screened = f"Selection, p-values, radius and intervals come from all rows: screening touches {touched}."
+    sentences = [
+        rule.after_looking_sentence if chosen_by_looking(wording.plan) else rule.sentence,
+        COLUMNS["p_value"].sentence,
+        f"That covers {wording.wrong_labels}." if wording.names and wording.plan.bad_rows else "",
+        _intervals(wording) if some and wording.estimate.has_values else "",
+        COLUMNS["max_contamination"].sentence if some and rule.all_shares else "",
+        COLUMNS["radius"].sentence if some and not wording.paper else "",
+        screened if some and question.screen_rows else "",
+    ]
+    return _filled(wording, sentences)
 
 
 def _intervals(wording: Wording) -> str:
@@ -275,28 +286,32 @@ def _intervals(wording: Wording) -> str:
 
 
 def _assumed(wording: Wording) -> list[str]:
-    estimate, plan, noun = wording.estimate, wording.plan, wording.noun
-    sentences = [f"{noun.capitalize()}s are independent of each other. Several rows of one subject are not."]
-    if wording.names and noun == "subject":
-        sentences = ["Subjects are independent of each other; each is compared by one mean, of equally many rows."]
+    plan, noun, groups = wording.plan, wording.noun, wording.names is not None
+    independent = f"{noun.capitalize()}s are independent of each other. Several rows of one subject are not."
+    if groups and noun == "subject":
+        independent = "Subjects are independent of each other; each is compared by one mean, of equally many rows."
+    sentences = [independent, _bad_assumed(wording), *of_null(plan).assumptions]
+    if wording.of_means:
+        test = wording.estimate.mean_test or wording.estimate.difference_test
+        sentences += [SPLIT if test is not None and test.rows is not None else "", REST_MEAN if plan.rest else ""]
+    elif groups:
+        strata = f"{plan.n_strata:,} {STRATA}" if plan.n_strata > 1 else ""
+        sentences += [REST_ALIKE if plan.rest else "", strata]
+    elif seed_decides(wording.estimate):  # ranks are those of any seed
+        sentences.append(SEED)
+    sentences.append(MISSING[1] if plan.question.missing == "omit" else "")
+    return [sentence for sentence in sentences if sentence]
+
+
+def _bad_assumed(wording: Wording) -> str:
+    """Say how many rows may be bad; empty where that none is stands in what is guaranteed."""
+    plan, noun = wording.plan, wording.noun
     if plan.bad_rows:
         looked = f" {'More' if wording.more_look_bad else 'As many'} look bad." if plan.auto else ""
         share = f": {wording.shares}" if wording.names else f" ({wording.shares})"
-        sentences.append(f"No more than {wording.bad} are bad{share}.{looked}")
-    elif plan.auto:
-        why = "none looks it" if wording.judged else f"{noun}s were not screened, so none is allowed for"
-        sentences.append(f"No {noun} is bad: {why}.")
-    sentences += of_null(plan).assumptions
-    if wording.of_means:
-        test = estimate.mean_test or estimate.difference_test
-        sentences += [SPLIT] if test is not None and test.rows is not None else []
-        sentences += [REST_MEAN] if plan.rest else []
-    elif wording.names:
-        sentences += [REST_ALIKE] if plan.rest else []
-        sentences += [f"{plan.n_strata:,} {STRATA}"] if plan.n_strata > 1 else []
-    elif seed_decides(estimate):  # ranks are those of any seed
-        sentences.append(SEED)
-    return sentences + ([MISSING[1]] if plan.question.missing == "omit" else [])
+        return f"No more than {wording.bad} are bad{share}.{looked}"
+    why = "none looks it" if wording.judged else f"{noun}s were not screened, so none is allowed for"
+    return f"No {noun} is bad: {why}." if plan.auto else ""
 
 
 def seed_decides(estimate: Estimate) -> bool:
@@ -313,33 +328,23 @@ def seed_decides(estimate: Estimate) -> bool:
 
 
 def _not_guaranteed(wording: Wording) -> list[str]:
-    estimate, plan = wording.estimate, wording.plan
-    sentences = [wording.rule.not_promised]
-    if plan.auto:
-        sentences.append(UNSEEN)
-    if filled_up := estimate.decision.filled_up:
-        sentences.append(f"{filled_up} feature(s) did not pass the rule and only fill the support up.")
+    estimate, plan, some = wording.estimate, wording.plan, wording.k > 0
+    filled_up, uncertified = estimate.decision.filled_up, estimate.uncertified
+    apart = 0 if uncertified is None else uncertified.features.size
     verb = "differ" if wording.names else "have a mean"
-    sentences.append(
-        f"That all is found: a feature not listed may {verb}, too little to be told from noise and bad {{units}}."
-    )
-    if wording.k:
-        sentences.append(_values(wording))
-    if wording.k and wording.names:
-        sentences.append(MEANS)
-    if plan.rest and not wording.of_means:
-        sentences.append(MIXTURE)
-    if wording.suspects.size:
-        sentences.append("Which {units} are bad: the list of suspects may hold a good one and miss a bad one.")
-    uncertified = estimate.uncertified
-    if uncertified is not None and uncertified.features.size:
-        sentences.append(
-            f"The {uncertified.features.size:,} feature(s) listed apart, which only the rows left after screening "
-            "show: their p-values treat those rows as if nobody had chosen them by looking."
-        )
-    sentences.append("Anything, once more {units} are bad than a feature survives.")
-    filled = terms(wording)
-    return [sentence.format(**filled) for sentence in sentences if sentence]
+    sentences = [
+        wording.rule.not_promised,
+        UNSEEN if plan.auto else "",
+        f"{filled_up} feature(s) did not pass the rule and only fill the support up." if filled_up else "",
+        f"That all is found: a feature not listed may {verb}, too little to be told from noise and bad {{units}}.",
+        _values(wording) if some else "",
+        MEANS if some and wording.names else "",
+        MIXTURE if plan.rest and not wording.of_means else "",
+        SUSPECTS if wording.suspects.size else "",
+        f"The {apart:,} {APART}" if apart else "",
+        "Anything, once more {units} are bad than a feature survives.",
+    ]
+    return _filled(wording, sentences)
 
 
 def _values(wording: Wording) -> str:

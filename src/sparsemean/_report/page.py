@@ -154,74 +154,58 @@ def facts(wording: Wording) -> list[tuple[str, str]]:
 
 def settings(wording: Wording) -> list[tuple[str, str]]:
     """Return settings by name, in words."""
-    estimate, plan = wording.estimate, wording.plan
-    of_all = [
-        ("Selection", f"{plan.question.selection}: {SELECTIONS[plan.question.selection]}, {wording.rule.error}"),
-        ("Level", f"{plan.question.level:g}"),
-        ("Missing values", "left out" if plan.question.missing == "omit" else "refused"),
-    ]
-    auto = "auto, as many as look bad: " if plan.auto else ""
-    if wording.names:
-        bad = f"{auto}{wording.bad}, {wording.shares}; {wording.wrong_labels}"
-        of_kind = [*of_all, ("Contamination", bad), *_of_groups(wording)]
-    else:
-        bad = f"{auto}{wording.shares}, {plan.bad_rows:,} of {plan.n_units:,}"
-        of_kind = [("Contamination", bad), *of_all, *_of_one_sample(wording)]
-    subjects = f"{plan.n_units:,}, {'one mean each' if wording.names else 'their rows dealt together'}"
-    return [
+    plan, status, question = wording.plan, wording.estimate.status, wording.plan.question
+    auto, of_all = "auto, as many as look bad: " if plan.auto else "", f"{plan.bad_rows:,} of {plan.n_units:,}"
+    one_sample = wording.names is None
+    bad = f"{wording.shares}, {of_all}" if one_sample else f"{wording.bad}, {wording.shares}; {wording.wrong_labels}"
+    contamination = [("Contamination", f"{auto}{bad}")]
+    subjects = f"{plan.n_units:,}, {'their rows dealt together' if one_sample else 'one mean each'}"
+    said = [
         ("Data", f"{plan.n_rows:,} rows, {plan.n_features:,} features"),
-        *of_kind,
-        *([] if estimate.units is None else [("Subjects", subjects)]),
-        ("Fitted in", f"{estimate.status.seconds:.2f} s"),
+        *(contamination if one_sample else []),
+        ("Selection", f"{question.selection}: {SELECTIONS[question.selection]}, {wording.rule.error}"),
+        ("Level", f"{question.level:g}"),
+        ("Missing values", "left out" if question.missing == "omit" else "refused"),
+        *(_of_one_sample(wording) if one_sample else [*contamination, *_of_groups(wording)]),
+        ("Subjects", "" if wording.estimate.units is None else subjects),
+        ("Fitted in", f"{status.seconds:.2f} s"),
     ]
+    return [(name, value) for name, value in said if value]
 
 
 def _of_groups(wording: Wording) -> list[tuple[str, str]]:
-    assert wording.names is not None
-    plan = wording.plan
-    said = [("Comparison", f"{direction(wording.names)}, by ranks (Mann–Whitney), {wording.groups}")]
-    if wording.looked_for:
-        said.append(("Alternative", wording.looked_for.removesuffix(".")))
-    if plan.n_tests > 1:
-        family = f"{plan.n_hypotheses:,} hypotheses: {plan.n_tests:,} tests of {plan.n_features:,} features"
-        said.append(("Family", family))
-    if plan.n_strata > 1:
-        said.append(("Strata", f"{plan.n_strata:,}, compared within each"))
-    return said
+    plan, difference = wording.plan, direction((wording.reference, wording.label))
+    family = f"{plan.n_hypotheses:,} hypotheses: {plan.n_tests:,} tests of {plan.n_features:,} features"
+    return [
+        ("Comparison", f"{difference}, by ranks (Mann–Whitney), {wording.groups}"),
+        ("Alternative", wording.looked_for.removesuffix(".")),
+        ("Family", family if plan.n_tests > 1 else ""),
+        ("Strata", f"{plan.n_strata:,}, compared within each" if plan.n_strata > 1 else ""),
+    ]
 
 
 def _of_one_sample(wording: Wording) -> list[tuple[str, str]]:
-    estimate, plan = wording.estimate, wording.plan
-    sizes = ", ".join(map(str, plan.walk.bucket_sizes))
-    buckets = (
-        f"rows in a bucket: {sizes}" if plan.walk.n_buckets is None else f"{plan.walk.n_buckets:,} of {sizes} rows"
-    )
+    estimate, plan, walk = wording.estimate, wording.plan, wording.plan.walk
+    sizes = ", ".join(map(str, walk.bucket_sizes))
+    buckets = f"rows in a bucket: {sizes}" if walk.n_buckets is None else f"{walk.n_buckets:,} of {sizes} rows"
     buckets += ", for β and paths" if plan.question.test == "ranks" else ""
     scale = f"from {pluralize(plan.scale_rows, 'row')}" if plan.scale_rows else "given"
-    tested = (
-        [("Target", "the mean, whatever the skew"), ("Scale", f"bounds of the standard deviations, {scale}")]
-        if wording.of_means
-        else [("Noise", "symmetric"), ("Test", how_tested(plan)), ("Buckets", buckets)]
-    )
-    said = [
-        *tested,
-        ("Null value", wording.null or _range_of_null(estimate)),
+    null = [0.0] if estimate.shift is None else estimate.shift
+    read_at = f"support read at {walk.select_at}, values at {walk.estimate_at or 'the limit'}"
+    return [
+        ("Target", "the mean, whatever the skew" if wording.of_means else ""),
+        ("Scale", f"bounds of the standard deviations, {scale}" if wording.of_means else ""),
+        ("Noise", "" if wording.of_means else "symmetric"),
+        ("Test", "" if wording.of_means else how_tested(plan)),
+        ("Buckets", "" if wording.of_means else buckets),
+        ("Null value", wording.null or f"{np.min(null):g} to {np.max(null):g}, one for each feature"),
         ("Values", _values(wording)),
         ("Rows screened", "yes" if plan.question.screen_rows else "no"),
-        ("Step size, initial scale", f"{plan.walk.eta:g}, {plan.walk.alpha:g}"),
+        ("Step size, initial scale", f"{walk.eta:g}, {walk.alpha:g}"),
         ("Seed", str(estimate.seed)),
+        ("Iterations", read_at if wording.paper else ""),
+        ("Fewest features", str(walk.min_selected) if wording.paper else ""),
     ]
-    if wording.paper:
-        said.append(
-            ("Iterations", f"support read at {plan.walk.select_at}, values at {plan.walk.estimate_at or 'the limit'}")
-        )
-        said.append(("Fewest features", str(plan.walk.min_selected)))
-    return said
-
-
-def _range_of_null(estimate: Estimate) -> str:
-    assert estimate.shift is not None
-    return f"{estimate.shift.min():g} to {estimate.shift.max():g}, one for each feature"
 
 
 def _values(wording: Wording) -> str:

@@ -168,7 +168,7 @@ def rows_data(wording: Wording, *, most: int = MOST_POINTS) -> dict[str, object]
         "scores": rounded(rows.scores[single]),
         "names": None if wording.row_names is None else [wording.row(row) for row in single.tolist()],
         "groups": None if labels is None else labels[single].tolist(),
-        "reasons": [features_against(wording, features, MOST_REASONS) for features in rows.reasons[:MOST_TOLD]],
+        "reasons": [features_against(wording, features[:MOST_REASONS]) for features in wording.against[:MOST_TOLD]],
         "kinds": list(rows.kinds[:MOST_TOLD]),
         "n_kinds": dict(Counter(rows.kinds)),
         "n_shown": int(shown.size),

@@ -97,17 +97,18 @@ def _from(wording: Wording) -> str:
 
 def _details(wording: Wording) -> list[str]:
     """Say what is promised, of how many bad rows at least, and what the values are."""
-    status, k = wording.estimate.status, wording.k
-    sentences = [_of_paper(wording.plan) if wording.paper else promise(wording.plan)]
-    if k and not wording.paper:
-        sentences.append(f"Every one of them survives at least {_survived(wording)}.")
-    if k and wording.test.estimates:
-        sentences.append(wording.test.estimates)
-    if k and wording.pair is not None:
-        sentences.append(f"Estimates are differences within pairs, {direction(wording.pair)}.")
-    if k and status.refinement:
-        sentences.append(f"Values on the support: {status.refinement}.")
-    return sentences
+    promised = _of_paper(wording.plan) if wording.paper else promise(wording.plan)
+    if not wording.k:
+        return [promised]
+    refinement = wording.estimate.status.refinement
+    sentences = [
+        promised,
+        "" if wording.paper else f"Every one of them survives at least {_survived(wording)}.",
+        wording.test.estimates,
+        f"Estimates are differences within pairs, {direction(wording.pair)}." if wording.pair else "",
+        f"Values on the support: {refinement}." if refinement else "",
+    ]
+    return [sentence for sentence in sentences if sentence]
 
 
 def _survived(wording: Wording) -> str:

@@ -274,21 +274,19 @@ def suspected(wording: Wording) -> str:
 
 def _of_kind(wording: Wording, kind: str, which: IntArray) -> str:
     """Name the suspects of one kind, and what speaks against them."""
-    suspects, against, units = wording.suspects[which], _reasons(wording), wording.estimate.units
+    suspects, units = wording.suspects[which], wording.estimate.units
+    against = [wording.against[place] for place in which.tolist()] if wording.against else []
     number, of = suspects.size, ""
     if units is not None and not wording.names:  # the rows of subjects
         number = np.unique(units[suspects]).size
         of = f" ({pluralize(suspects.size, 'row')})"
     shown, note = called(wording, suspects)
     if kind == FEW and against:
-        shown = [
-            f"{name} ({list_names(features_against(wording, against[place], 3), 2)})"
-            for name, place in zip(shown, which.tolist(), strict=True)
-        ]
+        shown = _with_reasons(wording, shown, against, most=2)
     if kind in ("", TOGETHER):
-        speaking = Counter(feature for place in which.tolist() for feature in (against[place] if against else ()))
-        most = tuple(feature for feature, _ in speaking.most_common(4))
-        note += f", most of all in {list_names(features_against(wording, most, 4), 3)}" if most else ""
+        speaking = Counter(feature for features in against for feature in features).most_common(MOST_REASONS + 1)
+        most = features_against(wording, tuple(feature for feature, _ in speaking))
+        note += f", most of all in {list_names(most, MOST_REASONS)}" if most else ""
     does = WORDS_OF_KINDS[kind][number > 1].format(unit=wording.unit)
     return _told(f"{pluralize(number, wording.unit)}{of} {does}", shown, note)
 
@@ -299,13 +297,17 @@ def _told(claim: str, names: Sequence[str | int], note: str) -> str:
     return sentence if sentence.endswith("…") else f"{sentence}."
 
 
-def _reasons(wording: Wording) -> tuple[tuple[int, ...], ...]:
-    return () if wording.estimate.rows is None else wording.estimate.rows.reasons
+def _with_reasons(
+    wording: Wording, names: Sequence[str | int], against: Sequence[tuple[int, ...]], *, most: int
+) -> list[str]:
+    """Return names of rows, each with the first features that speak against it."""
+    listed = (list_names(features_against(wording, features[: most + 1]), most) for features in against)
+    return [f"{name} ({features})" for name, features in zip(names, listed, strict=True)]
 
 
-def features_against(wording: Wording, features: tuple[int, ...], most: int) -> list[str]:
-    """Return the names of the first features that speak against a row."""
-    return [str(name) for name in wording.estimate.names(np.array(features[:most], dtype=np.intp))]
+def features_against(wording: Wording, features: tuple[int, ...]) -> list[str]:
+    """Return the names of features that speak against a row."""
+    return [str(name) for name in wording.estimate.names(np.array(features, dtype=np.intp))]
 
 
 def called(wording: Wording, rows: IntArray) -> tuple[Sequence[str | int], str]:
@@ -318,14 +320,11 @@ def called(wording: Wording, rows: IntArray) -> tuple[Sequence[str | int], str]:
 
 def worst_first(wording: Wording) -> str:
     """Name the worst suspects and what speaks against each; empty where that is not known."""
-    if not _reasons(wording):
+    if not wording.against:
         return ""
     names = wording.estimate.row_names(wording.suspects.tolist())
     counted = ", counted from 0" if any(isinstance(name, int) for name in names) else ""
-    told = [
-        f"{name} ({list_names(features_against(wording, row, MOST_REASONS + 1), MOST_REASONS)})"
-        for name, row in zip(names, _reasons(wording), strict=True)
-    ]
+    told = _with_reasons(wording, names, wording.against, most=MOST_REASONS)
     return f"Suspects, worst rows first{counted}, with the features that speak against each: {list_names(told)}."
 
 

@@ -383,6 +383,11 @@ class Wording:
         return np.empty(0, dtype=np.intp) if self.estimate.rows is None else self.estimate.rows.suspects
 
     @property
+    def against(self) -> tuple[tuple[int, ...], ...]:
+        """The features that speak against each suspect, strongest first; empty where that is not known."""
+        return () if self.estimate.rows is None else self.estimate.rows.reasons
+
+    @property
     def kinds(self) -> tuple[str, ...]:
         """What each suspect is listed for; empty words in estimates that were saved before there were kinds."""
         rows = self.estimate.rows

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from functools import lru_cache
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -25,14 +26,16 @@ FOR_SCALE = 500
 ALL_VALUES = 4_000_000
 """Values up to which all rows do: that takes some hundredths of a second."""
 Thing = TypeVar("Thing")
+Kind = TypeVar("Kind", bound=np.generic)
+Float = TypeVar("Float", np.float32, np.float64, np.intp)
 
 
-def on_device(array: Any) -> bool:
+def on_device(array: object) -> bool:
     """Say whether ``array`` is CuPy's, without loading CuPy."""
     return DEVICE in sys.modules and type(array).__module__.partition(".")[0] == DEVICE
 
 
-def namespace(*arrays: Any) -> Any:
+def namespace(*arrays: object) -> ModuleType:
     """Return the module whose functions take these arrays: CuPy if any of them lies on a device, else NumPy.
 
     Examples
@@ -48,9 +51,9 @@ def place(array: Any) -> int | None:
     return int(array.device.id) if on_device(array) else None
 
 
-def to_device(array: FloatArray) -> Any:
+def to_device(array: FloatArray) -> FloatArray:
     """Copy an array to the device in use."""
-    return sys.modules[DEVICE].asarray(array)
+    return sys.modules[DEVICE].asarray(array)  # type: ignore[no-any-return]
 
 
 def on_host(thing: Thing) -> Thing:
@@ -69,7 +72,7 @@ def on_host(thing: Thing) -> Thing:
     return replace(thing, **changed) if changed else thing
 
 
-def any_on_device(thing: Any) -> bool:
+def any_on_device(thing: object) -> bool:
     """Say whether an array, or any array of a tuple or a record, lies on a device."""
     if DEVICE not in sys.modules:
         return False
@@ -109,17 +112,19 @@ class LeftThere:
         self.__dict__.pop("_there", None)
 
 
-def near(array: Any, small: Any) -> Any:
+def near(array: object, small: Thing) -> Thing:
     """Return a small array where another one lies."""
-    return namespace(array).asarray(small)
+    return namespace(array).asarray(small)  # type: ignore[no-any-return]
 
 
-def take(array: Any, places: IntArray) -> Any:
+def take(array: npt.NDArray[Kind], places: IntArray) -> npt.NDArray[Kind]:
     """Return some entries of an array, wherever it lies, on the host."""
     return on_host(array[namespace(array).asarray(places)])
 
 
-def map_unique(rule: Callable[[Any], FloatArray], values: Any, *, most: int | None = None) -> Any:
+def map_unique(
+    rule: Callable[[npt.NDArray[Kind]], FloatArray], values: npt.NDArray[Kind], *, most: int | None = None
+) -> FloatArray:
     """Return ``rule`` of all ``values``, evaluated on the host, once for each value that occurs.
 
     Values that are whole numbers of 0 … ``most`` need not be sorted, if they are many.
@@ -127,23 +132,23 @@ def map_unique(rule: Callable[[Any], FloatArray], values: Any, *, most: int | No
     xp = namespace(values)
     if most is None or most > MANY * values.size:
         found, back = xp.unique(values, return_inverse=True)
-        return xp.asarray(rule(on_host(found)))[back].reshape(values.shape)
+        return xp.asarray(rule(on_host(found)))[back].reshape(values.shape)  # type: ignore[no-any-return]
     found, table = distinct(values, most), xp.empty(most + 1)
     table[found] = xp.asarray(rule(on_host(found)))
-    return table[values]
+    return table[values]  # type: ignore[no-any-return]
 
 
-def distinct(values: Any, most: int) -> Any:
+def distinct(values: npt.NDArray[Kind], most: int) -> npt.NDArray[Kind]:
     """Return which of the whole numbers 0 … ``most`` occur, rising; they are sorted only where that takes less room."""
     xp = namespace(values)
     if most > MANY * values.size:
-        return xp.unique(values)
+        return xp.unique(values)  # type: ignore[no-any-return]
     occurs = xp.zeros(most + 1, dtype=bool)
     occurs[values] = True
-    return xp.flatnonzero(occurs)
+    return xp.flatnonzero(occurs)  # type: ignore[no-any-return]
 
 
-def classes_of(numbers: Any) -> tuple[Any, Any]:
+def classes_of(numbers: npt.NDArray[np.int64]) -> tuple[IntArray, IntArray]:
     """Return a column of each class of equal columns of whole ``numbers``, and the class of every column.
 
     Examples
@@ -175,7 +180,7 @@ def classes_of(numbers: Any) -> tuple[Any, Any]:
 # Columns with gaps: what can be said of the values that are there.
 
 
-def medians(x: Any) -> FloatArray:
+def medians(x: FloatArray) -> FloatArray:
     """Return the median of the values that are there in each column; NaN where there are none.
 
     Examples
@@ -191,7 +196,7 @@ def medians(x: Any) -> FloatArray:
     return found if np.isfinite(found).all() else medians_sorted(sort_columns(x))
 
 
-def middle(x: Any) -> Any:
+def middle(x: npt.NDArray[Float]) -> npt.NDArray[Float]:
     """Return the median along the last axis of values that are all there: np.median's, in a fifth of its time for few.
 
     Examples
@@ -207,7 +212,7 @@ def middle(x: Any) -> Any:
     return _halfway(ordered[..., :half].max(axis=-1), ordered[..., half])
 
 
-def _halfway(low: Any, high: Any) -> Any:
+def _halfway(low: npt.NDArray[Float], high: npt.NDArray[Float]) -> npt.NDArray[Float]:
     """Return (low + high)/2, also where the sum overflows."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.where(np.isfinite(mean := (low + high) / 2), mean, 0.5 * low + 0.5 * high)
@@ -270,7 +275,7 @@ def spread_over(numbers: IntArray, most: int) -> IntArray:
     return np.asarray(numbers[np.unique(np.linspace(0, numbers.size - 1, most).astype(np.intp))])
 
 
-def scales(values: Any, step: int) -> FloatArray:
+def scales(values: npt.NDArray[Float], step: int) -> FloatArray:
     """Return the median absolute value of each column, the upper of two, by every ``step``-th row.
 
     It is that of the values that are there, NaN where there are none; on a device all are.
@@ -287,13 +292,13 @@ def scales(values: Any, step: int) -> FloatArray:
     return np.asarray(sizes[:, middle])
 
 
-def _turned_sizes(values: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.floating[Any]]:
+def _turned_sizes(values: npt.NDArray[Float]) -> npt.NDArray[Float]:
     """Return the absolute values of each column in a row."""
     from sparsemean._kernels import compiling, judging
 
     if compiling.plainly(values.size):
         return np.asarray(np.abs(values.T, order="C"))
-    out: npt.NDArray[np.floating[Any]] = np.empty(values.shape[::-1], dtype=values.dtype)
+    out: npt.NDArray[Float] = np.empty(values.shape[::-1], dtype=values.dtype)
     judging.turned_sizes(values, out)
     return out
 
@@ -322,7 +327,7 @@ def dropna(x: FloatArray) -> FloatArray:
     return x[~gaps] if gaps.any() else x
 
 
-def group_indices(numbers: npt.NDArray[Any]) -> Iterator[tuple[int, IntArray]]:
+def group_indices(numbers: npt.NDArray[Kind]) -> Iterator[tuple[int, IntArray]]:
     """Yield each number that occurs with the places where it does.
 
     Examples

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, TypeAlias
+from types import ModuleType
+from typing import ClassVar, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from sparsemean._stats.arrays import namespace, on_host
-from sparsemean._util.plans import BadRows, Plan
+from sparsemean._util.plans import BadRows, Plan, Shares
 from sparsemean._util.records import FloatArray, IntArray
 
 Flags = npt.NDArray[np.bool_]
@@ -41,7 +42,7 @@ class Evidence(Protocol):
         ...
 
     @property
-    def xp(self) -> Any:
+    def xp(self) -> ModuleType:
         """Where decisions lie, NumPy or CuPy: with the data."""
         ...
 
@@ -49,7 +50,11 @@ class Evidence(Protocol):
         """Return the step of the grid that ``allowed`` is; None where it lies beside it."""
         ...
 
-    def as_shares(self, steps: Any) -> Any:
+    def at_share(self, shares: Shares) -> Allowed:
+        """Return the bad rows of every contrast where such shares of its groups may be bad."""
+        ...
+
+    def as_shares(self, steps: IntArray) -> FloatArray:
         """Return steps of the grid as shares of bad rows, of each group; NaN for −1."""
         ...
 
@@ -57,7 +62,7 @@ class Evidence(Protocol):
         """Return the share of bad rows, of each group, that is allowed for."""
         ...
 
-    def p_values(self, allowed: Allowed, some: IntArray | None = None) -> tuple[Any, Any, Any]:
+    def p_values(self, allowed: Allowed, some: IntArray | None = None) -> tuple[IntArray, FloatArray, FloatArray]:
         """Return the hypotheses whose p-value is below 1, or ``some``, these p-values and their logarithms."""
         ...
 
@@ -86,9 +91,9 @@ class Holm:
     """What q-values are multiplied by."""
     step_down: ClassVar[bool] = True
 
-    def error(self, rejected: Any, total: int) -> Any:
+    def error(self, rejected: IntArray | int, total: int) -> FloatArray:
         """Return what the last of so many rejected p-values is compared with."""
-        return self.level / (total - rejected + 1)
+        return np.asarray(self.level / (total - rejected + 1))
 
     def next_error(self, found: int | None, total: int) -> float:
         """Return what p-values are compared with next, given how many passed before: their number only grows."""
@@ -103,9 +108,9 @@ class BenjaminiHochberg:
     scale: float = 1.0
     step_down: ClassVar[bool] = False
 
-    def error(self, rejected: Any, total: int) -> Any:
+    def error(self, rejected: IntArray | int, total: int) -> FloatArray:
         """Return what the last of so many rejected p-values is compared with."""
-        return rejected * (self.level / self.scale) / total
+        return np.asarray(rejected * (self.level / self.scale) / total)
 
     def next_error(self, found: int | None, total: int) -> float:
         """Return what p-values are compared with next, given how many passed before: their number only falls."""
@@ -256,13 +261,16 @@ class Decision:
         return out  # type: ignore[no-any-return]
 
 
-def decide(evidence: Evidence, rule: Rule, allowed: Allowed, last: Any = None, *, some: bool = False) -> Decision:
+def decide(
+    evidence: Evidence, rule: Rule, allowed: Allowed, last: IntArray | None = None, *, some: bool = False
+) -> Decision:
     """Select for so many bad rows, and say up to how many each hypothesis would be selected.
 
     ``last`` is known where the same was decided for other bad rows; see `Decision.at` for ``some``.
     """
     xp, n = evidence.xp, evidence.n_hypotheses
-    at, p, log_p = evidence.p_values(allowed, on_host(xp.flatnonzero(last >= 0)) if some else None)
+    asked = None if not some or last is None else on_host(xp.flatnonzero(last >= 0))
+    at, p, log_p = evidence.p_values(allowed, asked)
     values, places = xp.full((4, n), np.nan if some else 1.0), xp.asarray(at)
     values[3] -= 1.0  # log p
     values[:, places] = xp.asarray(namespace(p).stack((p, *adjust(p, n, rule.scale), log_p)))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -48,7 +48,7 @@ class Null(Protocol):
         """Return the same of some features."""
         ...
 
-    def threshold(self, error: float, factor: float = 1.0) -> Any:
+    def threshold(self, error: float, factor: float = 1.0) -> CountArray | float:
         """Return what the statistic of every feature must reach for ``factor`` times its p-value to be ≤ ``error``.
 
         One number, or one for each feature: above every statistic that misses, at most the smallest that does not.
@@ -153,7 +153,7 @@ class SignTestNull:
         if self._complete:
             return np.array([self.most])
         if self._ragged:
-            return on_host(distinct(self.nonzero, self.most))
+            return on_host(distinct(self.nonzero, self.most)).astype(np.intp)
         most = () if self.fewer.size == self.nonzero.size else (self.most,)
         return np.append(distinct(self._numbers_of_fewer, self.most), most).astype(np.intp)
 
@@ -173,7 +173,7 @@ class SignTestNull:
         xp = namespace(self.nonzero)
         return xp.searchsorted(xp.asarray(self.numbers), self.nonzero)  # type: ignore[no-any-return]
 
-    def threshold(self, error: float, factor: float = 1.0) -> Any:
+    def threshold(self, error: float, factor: float = 1.0) -> CountArray | float:
         """Return the smallest majority whose p-value is small enough, one for each feature where N differs."""
         if self.numbers.size == 1:
             return _least_majority(int(self.numbers[0]), error, factor)
@@ -183,10 +183,10 @@ class SignTestNull:
             return most
         xp, least = namespace(self.nonzero), least.astype(np.int32)
         if self._ragged:
-            return xp.asarray(least)[self._places]
+            return xp.asarray(least)[self._places]  # type: ignore[no-any-return]
         asked = xp.full(self.nonzero.shape, most, dtype=np.int32)
         asked[self.fewer] = xp.asarray(least[np.searchsorted(self.numbers, self._numbers_of_fewer)])
-        return asked
+        return asked  # type: ignore[no-any-return]
 
     def log_p(self, statistic: FloatArray) -> FloatArray:
         """Return log min(1, 2·P(Bin(N, ½) ≥ statistic)), also where p is no number any more; on the host."""
@@ -275,12 +275,12 @@ def _rising(n: int, factor: float) -> FloatArray:
 
 
 @lru_cache(maxsize=16)
-def _table_on(n: int, device: int) -> Any:  # noqa: ARG001
+def _table_on(n: int, device: int) -> FloatArray:  # noqa: ARG001
     """Return the same on a device."""
     return to_device(_table(n))
 
 
-def _table_at(n: int, device: int | None) -> Any:
+def _table_at(n: int, device: int | None) -> FloatArray:
     return _table(n) if device is None else _table_on(n, device)
 
 
@@ -385,6 +385,13 @@ def psi_max(kappa: float) -> float:
 def bound(test: MeanTest, error: float, bad_rows: int) -> float:
     """Return what |S| must reach for a centre to be refused at ``error``, shared between as many sides as count."""
     return test.bias + 2 * bad_rows * psi_max(test.kappa) + math.log(test.factor / error)
+
+
+def rows_to_reject(plan: Plan, test: MeanTest) -> int:
+    """Return how many rows are needed before anything at all can be selected: what every one says, ψ = M, must do."""
+    move, share = psi_max(test.kappa), plan.bad_rows / plan.n_units
+    log_odds = math.log(test.factor * plan.n_hypotheses / plan.question.level)
+    return math.ceil(2 * log_odds / (move * (1 - 4 * share))) if share < 0.25 else -1
 
 
 # A bound of the standard deviation, from rows that are not tested.

@@ -88,7 +88,7 @@ def _for_each_count(positive: CountArray, negative: CountArray, n_buckets: int, 
 
 def _for_each_pair(net: IntArray, zero: IntArray, n_buckets: int, rule: Rule) -> FloatArray:
     width = n_buckets + 1
-    return map_unique(  # type: ignore[no-any-return]
+    return map_unique(
         lambda code: rule(code // width - n_buckets, code % width, n_buckets), (net + n_buckets) * width + zero
     )
 

@@ -82,7 +82,7 @@ def count_by_group(labels: IntArray, kinds: Sequence[str]) -> BadRows:
     )
 
 
-def joined(first: RowScores, second: RowScores) -> RowScores:
+def joined_scores(first: RowScores, second: RowScores) -> RowScores:
     """Return what was seen of the same rows first and then, without the suspects of the first; scores only grow."""
     suspects = [*first.suspects.tolist(), *second.suspects.tolist()]
     kinds = dict(zip(suspects, first.kinds + second.kinds, strict=True))

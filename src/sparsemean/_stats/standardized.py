@@ -96,7 +96,7 @@ Part: TypeAlias = tuple[Single, Flags | None]
 """Rows of a block in single precision, and where they are not missing: None where nothing is."""
 
 
-class Table(Protocol):
+class RowSource(Protocol):
     """What gives rows like an array, which may lie on a device."""
 
     @property
@@ -310,7 +310,7 @@ class StandardizedRows:
         Threads over blocks.
     """
 
-    def __init__(self, values: Table, clip: float = CLIP, n_jobs: int | None = None) -> None:
+    def __init__(self, values: RowSource, clip: float = CLIP, n_jobs: int | None = None) -> None:
         n, d = values.shape
         self.units = column_units(values[some_rows(n, d)])
         self.columns, self.judging = self.units.used, self.units.judging
