@@ -14,6 +14,7 @@ from sparsemean._counts.engines import host
 from sparsemean._data import as_table, source
 from sparsemean._data.source import Along, Array, Dense, Source
 from sparsemean._data.table import Table
+from sparsemean._evidence.signed_ranks import SignedRankEvidence
 from sparsemean._fit import data as fit_data
 from sparsemean._fit.one_sample import fit, prepare
 from sparsemean._fit.two_sample import compare
@@ -82,7 +83,7 @@ def test_ranks_read_again_what_passes_their_filter_and_nothing_more_for_values(
     monkeypatch.setattr(signed_ranks, "ALL_RANKED", 0)
     table, spy = spied(along)
     filtered = fit(table, contamination=0.1, random_state=0, **CERTIFIED)
-    assert isinstance(filtered.decision.evidence, signed_ranks.SignedRankEvidence)
+    assert isinstance(filtered.decision.evidence, SignedRankEvidence)
     ranked = filtered.decision.evidence.features
     assert 4 <= ranked.size <= 100
     assert spy.reads <= 1 + (ranked.size + 4) / 200
@@ -171,7 +172,7 @@ def test_counts_of_the_rows_left_are_those_of_their_buckets(
     kept = np.flatnonzero(rng.random(data.plan.n_units) >= share)
     subset = data.subset(replace(data.plan, n_units=kept.size), kept)
     found = data.count_subset(subset, data.count())
-    expected = reference.count_signs(X, subset.buckets.partition, null=data.null, missing=name == "gaps")
+    expected = reference.count_signs(X, subset.buckets.partition, null=data.buckets.null, missing=name == "gaps")
     pieces, _ = prepare(Table(Spy(X, along, grain)), **options)
     streamed = pieces.count_subset(pieces.subset(subset.plan, kept), pieces.count())
     for counts in (found, streamed):

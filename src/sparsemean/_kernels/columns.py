@@ -278,7 +278,7 @@ def group_skewness(
     n_groups = rows.size // size
     for c in range(first, last):
         out[0, c], out[1, c], out[2, c] = 0.0, 0.0, 0.0
-        for i in range(n_groups * size, rows.size):  # of no group, but with a gap all are dealt otherwise
+        for i in range(n_groups * size, rows.size):  # of no group, but with a gap all are grouped otherwise
             x = np.float64(memory[np.uintp(start + rows[i] * step + c * across)])
             if x != x:
                 out[0, c] = x

@@ -68,7 +68,9 @@ def gather(keys: Array, sums: Array, n: int, above: Array, base: int) -> tuple[i
 
 
 @compiled()
-def dealt_entries(data: Array, indices: Array, first: int, last: int, place: Array, keys: Array, values: Array) -> int:
+def partitioned_entries(
+    data: Array, indices: Array, first: int, last: int, place: Array, keys: Array, values: Array
+) -> int:
     """Write the entries first … last − 1 that are not zero, with the places of their rows; return how many."""
     n = 0
     for k in range(first, last):
@@ -86,13 +88,14 @@ def count_columns(
 ) -> bool:  # fmt: skip
     """Count signs of any nest of buckets in neighbouring columns; True if a sum is not finite.
 
-    ``place`` is the place of each row in dealt order, −1 for a row that is not dealt; ``above[bases[h] :]`` the bucket
-    of level h that each place (bucket of level h − 1) goes into; ``sizes`` the rows of the buckets of the last level.
+    ``place`` is the place of each row in the order of the partition, −1 for a row that is in none;
+    ``above[bases[h] :]`` the bucket of level h that each place (bucket of level h − 1) goes into; ``sizes`` the rows of
+    the buckets of the last level.
     """
     depth, width = positive.shape
     bad = False
     for c in range(width):
-        n = dealt_entries(data, indices, indptr[c], indptr[c + 1], place, keys, values)
+        n = partitioned_entries(data, indices, indptr[c], indptr[c + 1], place, keys, values)
         sort_pairs(keys, values, n, run, more_keys, more_values)
         for h in range(depth):
             n, positive[h, c], negative[h, c] = gather(keys, values, n, above, bases[h])
