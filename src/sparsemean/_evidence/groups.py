@@ -5,6 +5,7 @@ Hypotheses are features in contrasts, numbered contrast by contrast. Intervals a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -270,8 +271,9 @@ def map_differences(
 
     Groups of more than `MOST_WALKED` rows are thinned: all differences would be quadratic in the rows.
     """
-    at_once = max(1, DIFFERENCES_AT_ONCE // differences_walked(labels))
-    shares = [min(1.0, MOST_WALKED / max(1, int(np.sum(labels == g)))) for g in (1, 0)]
+    sizes = [int(np.sum(labels == g)) for g in (1, 0)]
+    at_once = max(1, DIFFERENCES_AT_ONCE // math.prod(min(size, MOST_WALKED) for size in sizes))
+    shares = [min(1.0, MOST_WALKED / max(1, size)) for size in sizes]
     out = []
     for k in range(0, columns.size, at_once):
         piece, differences = source.take(columns[k : k + at_once]), []
@@ -280,12 +282,6 @@ def map_differences(
             differences.append((high[:, np.newaxis] - low[np.newaxis]).reshape(-1, piece.shape[1]))
         out.append(work(np.concatenate(differences)))
     return np.concatenate(out, axis=-1)
-
-
-def differences_walked(labels: IntArray) -> int:
-    """Return how many differences of one feature `map_differences` forms."""
-    first, second = (int(np.sum(labels == g)) for g in (0, 1))
-    return min(second, MOST_WALKED) * min(first, MOST_WALKED)
 
 
 def _thinned(values: FloatArray, share: float) -> FloatArray:

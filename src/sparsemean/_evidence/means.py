@@ -20,7 +20,7 @@ import numpy.typing as npt
 from sparsemean._evidence.ranks import Contrast, WorstCase
 from sparsemean._evidence.signs import SlackEvidence
 from sparsemean._kernels.influence import ERROR, GRID, largest_step
-from sparsemean._stats.arrays import medians, namespace
+from sparsemean._stats.arrays import fillna, medians, namespace
 from sparsemean._stats.nulls import HALVINGS, InfluenceNull, bound, kappa_of, psi_max
 from sparsemean._util.plans import BadRows, Plan, Side
 from sparsemean._util.records import CountArray, FloatArray, IntArray, MeanDifferenceTest, MeanTest
@@ -364,7 +364,8 @@ def look(
     ``sums_of`` are the sums of either group, of some of the columns, about centres.
     """
     signs = side.signs
-    about = 0.5 * _medians(values[0][:PILOT]) + 0.5 * _medians(values[1][:PILOT])
+    middles = [fillna(medians(rows[:PILOT]), 0.0) for rows in values]
+    about = 0.5 * middles[0] + 0.5 * middles[1]
     every, none = np.arange(columns.size), slack_of(test, BadRows(0, 0))
     second = sums_of[1](every, about[np.newaxis])[0] / GRID
     said, joints = [], []
@@ -390,12 +391,6 @@ def look(
     first = sign_of * sums_of[0](alive, centres + sign_of * min_effect) / GRID
     second = sign_of * sums_of[1](alive, centres) / GRID
     return Look(beta, columns[alive], first.T, second.T, step)
-
-
-def _medians(values: FloatArray) -> FloatArray:
-    """Return the median of what is there of each column, 0 where nothing is."""
-    found = medians(values)
-    return np.where(np.isnan(found), 0.0, found)
 
 
 def _roots(

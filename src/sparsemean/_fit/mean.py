@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -313,31 +314,21 @@ def inverted(
     table: Table, columns: IntArray, *, test: MeanTest, error: float, plan: Plan, n_jobs: int | None = None
 ) -> FloatArray:
     """Return the root and both ends of the interval of ``columns``, which are read now: a row each."""
-    return np.concatenate([
-        _inverted(
-            values if test.rows is None else values[test.rows], test.unit[piece],
-            test=test, error=error, plan=plan, n_jobs=n_jobs, compiled=table.source.engine != "gpu",
-        )
-        for piece, values in table.source.takes_of(columns)
-    ], axis=1)  # fmt: skip
+    found = [np.empty((3, 0))]
+    for piece, values in table.source.takes_of(columns):
+        tested, unit = values if test.rows is None else values[test.rows], test.unit[piece]
+        sums_of = partial(sums_about, table, tested, unit=unit, kappa=test.kappa, n_jobs=n_jobs)
+        found.append(means.invert(tested, unit, sums_of, test=test, error=error, plan=plan))
+    return np.concatenate(found, axis=1)
 
 
-def _inverted(
-    values: FloatArray,
-    unit: FloatArray,
-    *,
-    test: MeanTest,
-    error: float,
-    plan: Plan,
-    n_jobs: int | None,
-    compiled: bool,
-) -> FloatArray:
-    def sums_of(centres: FloatArray) -> IntArray:
-        if not compiled:  # a machine with a device need not have compiled loops
-            return np.asarray(influence.array_sums(values, centres, unit, test.kappa))
-        return influence.dense_sums(values, centres, unit, test.kappa, missing=True, n_jobs=n_jobs).sums
-
-    return means.invert(values, unit, sums_of, test=test, error=error, plan=plan)
+def sums_about(
+    table: Table, values: FloatArray, centres: FloatArray, *, unit: FloatArray, kappa: float, n_jobs: int | None
+) -> IntArray:
+    """Return Σψ of columns of a table about centres, in steps of 2⁻³²."""
+    if table.source.engine == "gpu":  # a machine with a device need not have compiled loops
+        return np.asarray(influence.array_sums(values, centres, unit, kappa))
+    return influence.dense_sums(values, centres, unit, kappa, missing=True, n_jobs=n_jobs).sums
 
 
 def _kept_inside(

@@ -17,7 +17,6 @@ from sparsemean._evidence.groups import GroupTest
 from sparsemean._evidence.means import GroupSums, MeanContrast
 from sparsemean._evidence.ranks import Contrast
 from sparsemean._fit import mean
-from sparsemean._kernels import influence
 from sparsemean._stats import nulls
 from sparsemean._util.checks import pluralize
 from sparsemean._util.plans import Plan, Question
@@ -148,11 +147,9 @@ def _sums_of(
 
     def of(group: int) -> GroupSums:
         def sums_of(some: IntArray, centres: FloatArray) -> IntArray:
-            unit, values = test.unit[group, columns[some]], parts[group]
-            values = values if some.size == columns.size else values[:, some]
-            if table.source.engine == "gpu":  # a machine with a device need not have compiled loops
-                return np.asarray(influence.array_sums(values, centres, unit, test.kappa))
-            return influence.dense_sums(values, centres, unit, test.kappa, missing=True, n_jobs=n_jobs).sums
+            values = parts[group] if some.size == columns.size else parts[group][:, some]
+            unit = test.unit[group, columns[some]]
+            return mean.sums_about(table, values, centres, unit=unit, kappa=test.kappa, n_jobs=n_jobs)
 
         return sums_of
 
