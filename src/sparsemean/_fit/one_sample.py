@@ -229,9 +229,9 @@ class Centres:
                 rows = screening.screen_on_support(data, rows, support, mean=located.mean)
             skewed = screening.flag_skewed(data, rows, support)
             alike = screening.neighbours_alike(data, rows, support)
-        extra = (
-            _uncertified(data, rows, decision, found=self, progress=recounting) if self.options is not None else None
-        )
+        extra = None
+        if self.options is not None:
+            extra = _uncertified(data, rows, decision, self, self.options, progress=recounting)
         notes = (
             *messages.of_dependence(*alike, data.units, table),
             *messages.of_fit(plan, counts, decision, values.constant, table, unit=unit_name(data.units)),
@@ -277,7 +277,6 @@ def _uncertified(
     data: FitData,
     screened: screening.ScreeningResult,
     decision: Decision,
-    *,
     found: Centres,
     options: Mapping[str, Any],
     *,
