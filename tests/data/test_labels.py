@@ -15,7 +15,7 @@ from sparsemean._data import as_table, open_file
 from sparsemean._data.dask import spread
 from sparsemean._data.repeats import likely
 from sparsemean._data.table import ReadOptions, Table
-from sparsemean._fit.designs import dependence_note
+from sparsemean._fit.messages import dependence_note
 from sparsemean.errors import InputError
 
 import kinds

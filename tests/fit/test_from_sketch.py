@@ -17,8 +17,8 @@ from sparsemean import Estimate, InputError, Sketch, load, merge, simulate, sket
 from sparsemean._data import open_file
 from sparsemean._data.source import Array, Dense, Source
 from sparsemean._data.table import Table
-from sparsemean._fit import inference
 from sparsemean._fit.write import as_json
+from sparsemean._stats import decision
 from sparsemean._stats.decision import Holm
 
 import kinds
@@ -105,13 +105,13 @@ def test_seven_pieces_and_five_files_decide_like_one_fit(case: Any, tmp_path: Pa
 @pytest.mark.parametrize("rows", ["none", "memory", "pieces", "chunks"])
 def test_selection_runs_once(rows: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is read of the rows is known from the selection that the estimate then has."""
-    calls, decide = [], inference.decide
+    calls, decide = [], decision.decide
 
-    def counted(*given: Any) -> Any:
+    def counted(*given: Any, **options: Any) -> Any:
         calls.append(given[1])
-        return decide(*given)
+        return decide(*given, **options)
 
-    monkeypatch.setattr(inference, "decide", counted)
+    monkeypatch.setattr(decision, "decide", counted)
     pieces = [DATA.X[:700], DATA.X[700:]]
     X = {"none": None, "memory": DATA.X, "pieces": pieces, "chunks": iter(pieces)}[rows]
     assert merge(cut(DATA.X)).estimate(X, contamination=0.1).support.size
