@@ -134,7 +134,9 @@ def _check_labels(table: Table, opened: FileContext) -> None:
 
 def _looked_at(table: Table, wanted: ReadOptions) -> Table:
     """Return a table with what its columns look like: names of rows, subjects, groups."""
-    repeats = table.repeated or _repeated_id(table, wanted)
+    repeats = table.repeated
+    if repeats is None and wanted.id is not None:
+        repeats = _repeated_id(table, wanted)
     if table.feature_names is None:
         return replace(table, repeated=repeats)
     names = table.feature_names.tolist()

@@ -49,12 +49,6 @@ def infer(data: FitData, counts: Counts) -> tuple[Decision, FitData]:
     return decide_planned(evidence, plan), data
 
 
-def columns_ranked(plan: Plan) -> IntArray:
-    """Return the columns that will be ranked whatever their signs say: known before anything is read."""
-    every = plan.question.test == "ranks" and filter_of(plan) >= 1
-    return np.arange(plan.n_features if every else 0)
-
-
 def _passing(plan: Plan, signs: SlackEvidence) -> tuple[IntArray, IntArray]:
     """Return the features that pass the filter without bad rows, and up to how many each does."""
     most, largest = plan.n_units // 2, filter_of(plan)

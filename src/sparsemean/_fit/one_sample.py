@@ -18,7 +18,7 @@ from sparsemean._data.table import Table
 from sparsemean._fit import mean as means
 from sparsemean._fit import messages, screening
 from sparsemean._fit.data import FitData
-from sparsemean._fit.inference import best_beta, best_sizes, columns_ranked, estimate_support, infer, walked
+from sparsemean._fit.inference import best_beta, best_sizes, estimate_support, infer, walked
 from sparsemean._fit.pipeline import Found, build_estimate, estimates, parts_of
 from sparsemean._fit.refinement import Refinement, check, name_of
 from sparsemean._kernels.memory_layout import one_blas_thread
@@ -26,6 +26,7 @@ from sparsemean._stats import planning
 from sparsemean._stats.arrays import on_host, take
 from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.decision import Decision
+from sparsemean._stats.signed_ranks import filter_of
 from sparsemean._util.checks import draw_seed, is_missing, one_number_each, unit_name
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import (
@@ -128,7 +129,9 @@ def fit(
 
 def count_centres(data: FitData, progress: Progress | None = None, **parts: Any) -> Centres:
     """Count the signs of one sample, rank what they do not rule out, and select."""
-    wanted = np.union1d(screening.screening_columns(data), columns_ranked(data.plan))
+    wanted = screening.screening_columns(data)
+    if data.plan.question.test == "ranks" and filter_of(data.plan) >= 1:  # all are ranked, whatever their signs say
+        wanted = np.arange(data.plan.n_features)
     counts, data = data.count_and_keep(wanted, progress)
     decision, data = infer(data, counts)
     return Centres(data, counts, decision, **parts)

@@ -35,6 +35,8 @@ from sparsemean.result.comparison import Comparison
 PAIRS = "pairs"
 REST_NAME = "rest"
 RULES = tuple(name for name in planning.SELECTIONS if name != "paper")
+NAMED = ("y", "groups", "strata", "pairs", "covariate")
+"""Arguments that messages name."""
 SAMPLED = 200
 """Rows and columns that tell whether data are counts or logarithms of them."""
 
@@ -84,12 +86,10 @@ def contrasts_of(
     return [Contrast(reference=place, label=label, sizes=sizes) for label in range(k) if label != place]
 
 
-def restricted_to(
-    contrasts: Sequence[Contrast], classes: designs.Labels, only: Collection[Any] | None
-) -> list[Contrast]:
+def restricted_to(contrasts: Sequence[Contrast], classes: designs.Labels, only: Collection[Any]) -> list[Contrast]:
     """Return the tests of some labels; two labels have one test, whichever is named."""
     labels = classes.tolist()
-    return [test for test in contrasts if only is None or len(labels) == 2 or labels[test.label] in only]
+    return [test for test in contrasts if len(labels) == 2 or labels[test.label] in only]
 
 
 def compare(
@@ -127,7 +127,16 @@ def compare(
         min_effect=min_effect, missing=missing, target=target, scale=scale,
     )  # fmt: skip
     counting, estimating = parts_of(progress, (1.0, 1.0))
-    asked = Asked(y, reference, vs, only, groups=groups, strata=strata, covariate=covariate, called=called or {})
+    asked = Asked(
+        y,
+        reference,
+        vs,
+        only,
+        groups=groups,
+        strata=strata,
+        covariate=covariate,
+        called={**{name: name for name in NAMED}, **(called or {})},
+    )
     shared: dict[str, Any] = {"seed": draw_seed(random_state), "n_jobs": n_jobs}
     if pairs is not None:
         return _of_pairs(table, asked, pairs, question, progress=progress, **shared)
@@ -148,23 +157,19 @@ class Asked:
     groups: Any = None
     strata: Any = None
     covariate: Any = None
-    called: Mapping[str, str] = field(default_factory=dict)
-    """Names of arguments, where messages have others."""
-
-    def named(self, name: str) -> str:
-        """Return what messages call an argument."""
-        return self.called.get(name, name)
+    called: Mapping[str, str] = field(default_factory=lambda: {name: name for name in NAMED})
+    """What messages call arguments."""
 
     def coded(self, table: Table, question: Question, pairs: Any = None) -> tuple[Table, designs.Labels, IntArray]:
         """Return the table less what values from before predict, the labels, and the label of each row."""
         for name, given in (("y", self.y), ("groups", self.groups), ("strata", self.strata), ("pairs", pairs)):
-            designs.refuse_other_index(table, given, self.named(name))
+            designs.refuse_other_index(table, given, self.called[name])
         if self.covariate is not None:
-            table = covariates.adjusted(table, self.covariate, target=question.target, called=self.named("covariate"))[
+            table = covariates.adjusted(table, self.covariate, target=question.target, called=self.called["covariate"])[
                 0
             ]
         needed = self.only and [*self.only, self.reference]
-        return table, *designs.classes_of(self.y, table.shape[0], self.named("y"), needed=needed)
+        return table, *designs.classes_of(self.y, table.shape[0], self.called["y"], needed=needed)
 
 
 def counted(
@@ -184,7 +189,8 @@ def counted(
     design = design_of(table, classes, codes, asked, seed=seed, missing=question.missing)
     contrasts = contrasts_of(classes, design.sizes, asked.reference, vs=asked.vs)
     with where_it_lies(design.table):
-        contrasts = restricted_to(contrasts, classes, asked.only)
+        if asked.only is not None:
+            contrasts = restricted_to(contrasts, classes, asked.only)
         return decide_all(design, contrasts, question, seed=seed, n_jobs=n_jobs, progress=progress)
 
 
@@ -193,15 +199,15 @@ def design_of(
 ) -> Design:
     """Return rows as they are, or one row a subject."""
     strata = asked.strata
-    within = None if strata is None else designs.check_strata(strata, codes, asked.named("strata"))
+    within = None if strata is None else designs.check_strata(strata, codes, asked.called["strata"])
     if asked.groups is None:
         notes = [] if strata is not None else messages.dependence_note(table, compared=True)
         return Design(table, classes, codes, within, notes=tuple(notes))
     reduced, own, notes, _ = designs.subject_means(
-        table, codes, asked.groups, seed=seed, missing=missing, classes=classes, argument=asked.named("groups")
+        table, codes, asked.groups, seed=seed, missing=missing, classes=classes, argument=asked.called["groups"]
     )
     if within is not None:
-        within = designs.strata_of_subjects(within, asked.groups, asked.named("strata"))
+        within = designs.strata_of_subjects(within, asked.groups, asked.called["strata"])
     return Design(reduced, classes, own, within, of_subjects=True, notes=tuple(notes))
 
 
@@ -229,18 +235,13 @@ class Groups:
         return Leaning(self.tests[contrast].strength, np.ones(self.design.table.shape[1], dtype=np.intp))
 
     @cached_property
-    def _scale(self) -> str | None:
-        """Whether data look like counts or logarithms of them, by a few rows with many columns."""
-        source = self.design.table.source.measured
-        n, d = source.shape
+    def _scale_and_checksum(self) -> tuple[str | None, Checksum | None]:
+        """Whether data look like counts or logarithms of them, by a few rows with many columns; their checksum."""
+        source, (n, d) = self.design.table.source, self.design.table.shape
         columns = np.unique(np.linspace(0, d - 1, min(d, SAMPLED)).astype(np.intp))
         rows = np.unique(np.linspace(0, n - 1, min(n, SAMPLED)).astype(np.intp))
-        return log_scale(source.take(columns)[rows])
-
-    @cached_property
-    def _checksum(self) -> Checksum | None:
-        table = self.design.table
-        return table.source.early_checksum(np.unique(self.decision.support % table.shape[1]))
+        scale = log_scale(source.measured.take(columns)[rows]) if self.decision.support.size else None
+        return scale, source.early_checksum(np.unique(self.decision.support % d))
 
     def score_rows(self) -> list[RowScores]:
         """Judge the labels of rows in each test, and rows by how they lie about the medians of labels."""
@@ -269,10 +270,9 @@ class Groups:
         """Return the estimate of one test."""
         design, table, plan, test = self.design, self.design.table, self.plans[contrast], self.tests[contrast]
         decision, labels, d = self.decision.of(contrast), labels_of(design.codes, test.contrast), table.shape[1]
-        support = decision.support
+        support, (scale, checksum) = decision.support, self._scale_and_checksum
         mean, intervals, effects = np.zeros(d), np.full((d, 2), np.nan), None
         if support.size:
-            scale = self._scale
             options: dict[str, Any] = {
                 "error": error_after_selection(plan, self.decision.support.size), "n_jobs": self.n_jobs
             }  # fmt: skip
@@ -296,7 +296,7 @@ class Groups:
                 class_names=as_names(names_of(design.classes, test.contrast)).astype(str),
             ),
             difference_test=test.mean_test,
-            checksum=self._checksum,
+            checksum=checksum,
         )  # fmt: skip
 
 
@@ -430,7 +430,7 @@ def _of_pairs(
         raise InputError("pairs", "come with two classes", f"{classes.size} classes", "keep the rows of two classes")
     order = codes if contrast.label == 1 else 1 - codes
     differences, names, notes = designs.pair_differences(
-        table, order, pairs, missing=question.missing, classes=classes, argument=asked.named("pairs")
+        table, order, pairs, missing=question.missing, classes=classes, argument=asked.called["pairs"]
     )
     n = differences.shape[0]
     bad = planning.bad_pairs(n, question.at_first)

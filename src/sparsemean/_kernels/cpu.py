@@ -236,7 +236,8 @@ def _by_columns(
         n_buckets = [partition.places.size // size for size in partition.sizes[:depth]]
         return _tally(partition, columns, n_buckets, neg, here, near, bad)
     null, reach = (np.zeros(width),) * 2 if centring is None else (part[columns] for part in centring)
-    at_once = _turned_at_once(view.shape[0], width) if abs(view.column_step) < abs(step) else 0
+    turn = abs(view.column_step) < abs(step)
+    at_once = max(1, min(width, TURNED_AT_ONCE // view.shape[0])) if turn else 0
     turned = np.empty((at_once, view.shape[0]))
     rows = [np.append(reference.rows_per_bucket(partition, h), 0.0) for h in range(depth)]
     bad = column_loops.count_columns(
@@ -269,10 +270,6 @@ def _blank_row(view: Strided, width: int, value: float) -> Array:
     return blank
 
 
-def _turned_at_once(n: int, columns: int) -> int:
-    return max(1, min(columns, TURNED_AT_ONCE // n))
-
-
 def level_means(
     X: Array,
     partition: Partition,
@@ -302,7 +299,7 @@ def level_means(
     ends = np.cumsum([0, *(level.size for level in partition.levels[1:depth])])
     firsts = np.cumsum([0, *(partition.n_buckets(level) for level in range(depth))])
     total = int(firsts[-1])
-    width = _turned_at_once(X.shape[0], columns.size)
+    width = max(1, min(columns.size, TURNED_AT_ONCE // X.shape[0]))
     means = np.empty((columns.size, total))
     column_loops.nested_means(
         view.memory, view.start, view.row_step, view.column_step, partition.order, partition.levels[0],

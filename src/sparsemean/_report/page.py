@@ -342,7 +342,9 @@ def _content(
 def frame() -> dict[str, object]:
     """Return what the frame of every page is filled in with."""
     style = _asset("style.css") + _asset("print.css")
-    return {"now": datetime.now(UTC), "style": style, "script": _script()}
+    parts = "\n".join(_asset(f"{name}.js") for name in SCRIPTS)
+    script = f'(() => {{\n"use strict";\n{parts}\n}})();'  # one function, whose names nobody else can see
+    return {"now": datetime.now(UTC), "style": style, "script": script}
 
 
 def environment() -> Environment:
@@ -369,12 +371,6 @@ def embed(content: object) -> str:
     for letter in "<>&\u2028\u2029":
         text = text.replace(letter, f"\\u{ord(letter):04x}")
     return text
-
-
-def _script() -> str:
-    """Return the scripts as one function, whose names nobody else can see."""
-    parts = "\n".join(_asset(f"{name}.js") for name in SCRIPTS)
-    return f'(() => {{\n"use strict";\n{parts}\n}})();'
 
 
 def _asset(name: str) -> str:

@@ -206,7 +206,8 @@ class SignTestNull:
         """Return min(1, 2·P(Bin(N, ½) ≥ statistic)), and 1 where the statistic is not above N/2."""
         xp = namespace(statistic)
         k = xp.clip(xp.ceil(statistic), 0, self.most + 1).astype(np.intp)
-        table, first = _table_at(self.most, place(k)), self.most // 2
+        device, first = place(k), self.most // 2
+        table = _table(self.most) if device is None else _table_on(self.most, device)
         p = table[xp.clip(k - first, 0, table.size - 1)]
         if self.fewer.size:
             n = self.nonzero[features]
@@ -278,10 +279,6 @@ def _rising(n: int, factor: float) -> FloatArray:
 def _table_on(n: int, device: int) -> FloatArray:  # noqa: ARG001
     """Return the same on a device."""
     return to_device(_table(n))
-
-
-def _table_at(n: int, device: int | None) -> FloatArray:
-    return _table(n) if device is None else _table_on(n, device)
 
 
 def two_sided(k: IntArray, n: IntArray) -> FloatArray:

@@ -7,7 +7,7 @@ for single rows. Each is done block by block, so that a block may as well lie on
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial, reduce
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -109,11 +109,6 @@ class RowSource(Protocol):
         ...
 
 
-def as_is(x: Single, has: Flags | None) -> Part:
-    """Return a block as it lies."""
-    return x, has
-
-
 class Rows:
     """Finite rows in blocks as ``look`` shows these, each over a length of its own where lengths are given.
 
@@ -123,7 +118,7 @@ class Rows:
 
     def __init__(self, parts: Sequence[Part], n_jobs: int | None = None, lengths: FloatArray | None = None) -> None:
         self.parts, self.n_jobs, self.lengths = parts, n_jobs, lengths
-        self.look: Callable[[Single, Flags | None], Part] = as_is
+        self.look: Callable[..., Part] = lambda *part: part
         self.ends = np.cumsum([0, *(part[0].shape[0] for part in parts)])
         self.shape = (int(self.ends[-1]), int(parts[0][0].shape[1]))
         self.whole = all(part[1] is None for part in parts)
@@ -175,7 +170,7 @@ class Rows:
     def pull(self, weights: FloatArray | Single) -> Single:
         """Return the sum of rows with these weights."""
         weights = np.asarray(weights if self.lengths is None else weights / self.lengths, dtype=np.float32)
-        return total_of(self.each(lambda x, _, w: on_host(near(x, w) @ x), weights))
+        return reduce(operator.add, self.each(lambda x, _, w: on_host(near(x, w) @ x), weights))
 
     def product(self, weights: Single, v: Single, centre: Single) -> Single:
         """Return Xᵀ(w∘(X − c)v), in one pass over the blocks."""
@@ -188,7 +183,7 @@ class Rows:
             slope, level = near(x, slope), near(x, level)
             return on_host((slope * (x @ near(x, v)) - level) @ x)
 
-        return total_of(self.each(rule, slope, level))
+        return reduce(operator.add, self.each(rule, slope, level))
 
     @property
     def on_device(self) -> bool:
@@ -198,13 +193,13 @@ class Rows:
     def gram(self) -> Single:
         """Return the products of all columns, where the rows lie."""
         if self.lengths is None:
-            return total_of(self.each(lambda x, _: x.T @ x))
+            return reduce(operator.add, self.each(lambda x, _: x.T @ x))
 
         def rule(x: Single, _: Flags | None, lengths: Single) -> Single:
             x = x / near(x, lengths)[:, np.newaxis]
             return x.T @ x
 
-        return total_of(self.each(rule, self.lengths.astype(np.float32)))
+        return reduce(operator.add, self.each(rule, self.lengths.astype(np.float32)))
 
     @cached_property
     def squares(self) -> FloatArray:
@@ -266,11 +261,6 @@ class Rows:
         weights = np.zeros(self.shape[0], dtype=np.float32)
         weights[rows] = 1.0
         return self.pull(weights)
-
-
-def total_of(arrays: Iterable[Single]) -> Single:
-    """Return the sum of some arrays, where they lie."""
-    return reduce(operator.add, arrays)
 
 
 class Selected:
