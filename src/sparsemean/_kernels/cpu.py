@@ -173,15 +173,10 @@ def _cut(total: int, width: int) -> list[slice]:
     return [slice(a, min(a + width, total)) for a in range(0, total, max(1, width))]
 
 
-def _counters(depth: int, width: int) -> tuple[CountArray, CountArray, CountArray]:
-    zeros = np.zeros((3, depth, width), dtype=np.int32)
-    return zeros[0], zeros[1], zeros[2]
-
-
 def _by_buckets(view: Strided, partition: Partition, columns: slice, buckets: slice, *, gaps: bool = False) -> Tally:
     """Count one level of buckets in rows that lie along memory."""
     width, n_buckets = columns.stop - columns.start, buckets.stop - buckets.start
-    negative, other, here = _counters(1, width)
+    negative, other, here = np.zeros((3, 1, width), dtype=np.int32)
     seen, near = np.zeros(width, dtype=np.int32), np.full(width, BEYOND)
     offsets = partition.levels[0][buckets.start : buckets.stop + 1]
     where = (*view.of(columns), partition.order, offsets)
@@ -199,7 +194,7 @@ def _by_places(view: Strided, partition: Partition, columns: slice, places: slic
     """Count nested buckets of blocks of 64 in rows that lie along memory."""
     assert partition.places is not None
     width, depth, wanted = columns.stop - columns.start, partition.depth, list(partition.wanted)
-    negative, other, here = _counters(depth, width)
+    negative, other, here = np.zeros((3, depth, width), dtype=np.int32)
     near, stack = np.full((3, width), BEYOND), np.empty((depth - 2, width))
     nearest = near[0 if depth == 3 else 1]
     rows = partition.places[places]
@@ -228,7 +223,7 @@ def _by_columns(
 ) -> Tally:
     """Count any nest of buckets column by column, with gaps or about null values where that is asked."""
     width, depth, n, wanted = columns.stop - columns.start, partition.depth, partition.n_rows, list(partition.wanted)
-    pos, neg, here = _counters(depth, width)
+    pos, neg, here = np.zeros((3, depth, width), dtype=np.int32)
     seen, near, levels = np.zeros(width, dtype=np.int32), np.full(width, BEYOND), partition.levels[:depth]
     memory, start, step = view.of(columns)
     if depth == 3 and partition.places is not None and centring is None and not gaps:
@@ -236,8 +231,7 @@ def _by_columns(
         n_buckets = [partition.places.size // size for size in partition.sizes[:depth]]
         return _tally(partition, columns, n_buckets, neg, here, near, bad)
     null, reach = (np.zeros(width),) * 2 if centring is None else (part[columns] for part in centring)
-    turn = abs(view.column_step) < abs(step)
-    at_once = max(1, min(width, TURNED_AT_ONCE // view.shape[0])) if turn else 0
+    at_once = max(1, min(width, TURNED_AT_ONCE // view.shape[0])) if abs(view.column_step) < abs(step) else 0
     turned = np.empty((at_once, view.shape[0]))
     rows = [np.append(reference.rows_per_bucket(partition, h), 0.0) for h in range(depth)]
     bad = column_loops.count_columns(
