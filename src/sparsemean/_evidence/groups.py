@@ -125,7 +125,7 @@ class RankEvidence:
 
     def last(self, error: float, at: IntArray, allowed: Allowed | None, above: IntArray | None = None) -> IntArray:
         """Return the last step with p ≤ ``error`` by halving; from known steps on the next one is tried first."""
-        steps = self.grid.size if allowed is None else max(test.contrast.rows.total for test in self.tests) // 2 + 1
+        steps = self.grid.size if allowed is None else max(sum(test.contrast.rows) for test in self.tests) // 2 + 1
         low, high = np.full(at.size, -1) if above is None else above.copy(), np.full(at.size, steps - 1)
         near = above is not None
         while (moving := np.flatnonzero(low < high)).size:

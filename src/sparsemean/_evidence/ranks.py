@@ -134,7 +134,7 @@ class RankTest:
     @property
     def missing(self) -> CountArray:
         """Values of each feature that are missing."""
-        return np.asarray(self.contrast.rows.total - on_host(self.counts.T[:2].sum(axis=(0, 1))), dtype=np.int32)
+        return np.asarray(sum(self.contrast.rows) - on_host(self.counts.T[:2].sum(axis=(0, 1))), dtype=np.int32)
 
     def by_class(self, max_replaced: int) -> tuple[RankTest, IntArray]:
         """Return the same of one feature for each class that nothing tells apart up to so many rows; all their classes.
@@ -145,7 +145,7 @@ class RankTest:
         """
         if self.shifted:
             return self, np.arange(self.n_features)
-        xp, rows = namespace(self.counts), self.contrast.rows.total
+        xp, rows = namespace(self.counts), sum(self.contrast.rows)
         pairs, won, tied = self._outcomes()
         n1, n2 = own = self.counts.T[:2]
         zeros = (own - self.counts.T[2:4] - self.counts.T[4:6]).sum(axis=0)
@@ -188,7 +188,7 @@ class RankTest:
 
         def work(part: slice) -> FloatArray:
             wide, alike = counts[part].astype(np.int64), repeats[part].astype(np.int64)
-            return WorstCaseNull(wide, alike, self.contrast.rows.total, case).log_p(only_raw=only_raw)
+            return WorstCaseNull(wide, alike, sum(self.contrast.rows), case).log_p(only_raw=only_raw)
 
         tasks = [slice(k, k + A_TASK) for k in range(0, counts.shape[0], A_TASK)]
         threads = n_threads if counts.shape[0] >= THREADED else 1

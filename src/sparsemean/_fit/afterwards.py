@@ -305,19 +305,14 @@ def sorted_uncertified(estimate: Estimate) -> Uncertified:
     return Uncertified(shown.features[order], shown.estimate[order], shown.p_adjusted[order])
 
 
-def table_of(estimate: Estimate, *, all: bool) -> pd.DataFrame:
+def table_of(estimate: Estimate, *, all: bool, certified: bool) -> pd.DataFrame:
     """Return a row for each selected feature, or for every one, strongest first; see `Estimate.table`."""
     import pandas as pd
 
-    features = strongest_first(estimate, np.arange(estimate.plan.n_features) if all else estimate.support)
-    skewed = pd.arrays.BooleanArray(estimate.skewed[features] == 1, estimate.skewed[features] < 0)
-    return pd.DataFrame({**numbers_of(estimate, features), "skewed": skewed})
-
-
-def uncertified_table(estimate: Estimate) -> pd.DataFrame:
-    """Return the features that only the rows left after screening show; see `Estimate.table`."""
-    import pandas as pd
-
+    if certified:
+        features = strongest_first(estimate, np.arange(estimate.plan.n_features) if all else estimate.support)
+        skewed = pd.arrays.BooleanArray(estimate.skewed[features] == 1, estimate.skewed[features] < 0)
+        return pd.DataFrame({**numbers_of(estimate, features), "skewed": skewed})
     uncertified = sorted_uncertified(estimate)
     columns = {
         "feature": estimate.names(uncertified.features),

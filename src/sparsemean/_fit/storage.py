@@ -248,7 +248,7 @@ def _check_plan(plan: Plan, arrays: dict[str, Array]) -> None:
         and 0 <= plan.contamination < 1 and 0 < question.level < 1 and 0 <= plan.bad_rows <= n <= plan.n_rows
         and 0 < walk.alpha < np.inf and 0 < walk.eta < 1 and 0 <= question.min_effect < np.inf
         and pairs == (plan.sizes is not None) == (plan.bad_by_group is not None) and min(plan.bad) >= 0
-        and sizes.total <= plan.n_rows and min(sizes) >= pairs and walk.bucket_sizes
+        and sum(sizes) <= plan.n_rows and min(sizes) >= pairs and walk.bucket_sizes
         and ({"class_names", "labels"} <= arrays.keys() or not pairs)
     ):  # fmt: skip
         raise ValueError("its plan cannot be")

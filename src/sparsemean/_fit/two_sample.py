@@ -337,7 +337,7 @@ def plan_of(design: Design, contrast: Contrast, request: Question, shape: tuple[
     bad = contrast.bad(request.at_first)
     return Plan(
         request, planning.WITHOUT_BUCKETS,
-        n_rows=design.codes.size, n_features=shape[0], n_units=contrast.rows.total,
+        n_rows=design.codes.size, n_features=shape[0], n_units=sum(contrast.rows),
         contamination=max(request.at_first), bad_rows=bad.total, sizes=contrast.rows, bad_by_group=bad,
         n_tests=shape[1], n_strata=design.n_strata, rest=contrast.reference == REST,
     )  # fmt: skip
@@ -353,7 +353,7 @@ def _not_possible(design: Design, plan: Plan, test: GroupTest) -> list[str]:
     """Say what a test could not do."""
     means, gaps = test.mean_test, test.missing
     if means is None:
-        n, possible = test.contrast.rows.total, groups_possible(plan, unit_name(design.of_subjects or None))
+        n, possible = sum(test.contrast.rows), groups_possible(plan, unit_name(design.of_subjects or None))
     else:
         n, possible = sum(means.sizes), mean_difference.nothing_possible(plan, means)
     missing = messages.of_missing(gaps, n, design.table) if gaps.any() else ()

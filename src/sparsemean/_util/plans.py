@@ -56,11 +56,6 @@ class GroupSizes(NamedTuple):
     reference: int
     label: int
 
-    @property
-    def total(self) -> int:
-        """Rows of both."""
-        return self.reference + self.label
-
 
 class BadRows(NamedTuple):
     """Rows (subjects) of the reference and of the label that may be bad; see `GroupSizes`."""

@@ -292,9 +292,9 @@ class Estimate(LeftThere):
             larger), and, without guarantee, mean, median, share of non-zeros and number of values of the reference (0)
             and of the label (1), difference of means, lift in percent and log2_fold_change.
         """
-        from sparsemean._fit.afterwards import table_of, uncertified_table
+        from sparsemean._fit.afterwards import table_of
 
-        return table_of(self, all=all) if certified else uncertified_table(self)
+        return table_of(self, all=all, certified=certified)
 
     def at(self, contamination: float | tuple[float, float]) -> Estimate:
         """Decide again for another share of bad rows, from the counts in hand, without reading data.
