@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparsemean import simulate, sparse_mean
+from sparsemean import plan, simulate, sparse_mean
 from sparsemean._data import as_table
 from sparsemean._fit.two_sample import compare
 
@@ -299,3 +299,19 @@ def test_verbose_says_how_it_was_read(csv: Path, capsys: pytest.CaptureFixture[s
     out = capsys.readouterr().out
     assert "Read along columns, dense, float64" in out
     assert max(len(line) for line in out.splitlines()) <= 80
+
+
+def test_a_plan_says_what_is_found_at_0_1_and_5_percent(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where a share is named, of that alone; where nothing can be found at some share, that."""
+    run("plan", "300", "100")
+    said = " ".join(capsys.readouterr().out.split())
+    effects = [plan(300, 100, contamination=share).detectable_effect for share in (0.0, 0.01, 0.05)]
+    first, second, third = (f"{effect:.3g}" for effect in effects)
+    assert said.startswith(
+        f"Found with probability 0.8, a mean in standard deviations of: {first} if no row may be bad; "
+    )
+    assert f"{second} if 1% of the rows may be bad; {third} if 5% of the rows may be bad." in said
+    run("plan", "300", "100", "-e", "0.05")
+    assert capsys.readouterr().out.startswith("With 300 rows of 100 features, 15 of which may be bad")
+    run("plan", "100", "--two-groups", "8", "8")
+    assert "none, whatever its size if 5% of the rows may be bad" in " ".join(capsys.readouterr().out.split())

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -18,6 +19,7 @@ from sparsemean.errors import InputError, MissingExtraError, visible
 if TYPE_CHECKING:
     from sparsemean._cli.benchmarks.timing import Row
     from sparsemean._cli.common_options import Progress
+    from sparsemean._util.plans import Plan
     from sparsemean.result import Estimate
     from sparsemean.studies.reproduce import Made
 
@@ -101,7 +103,9 @@ def demo() -> None:
 @click.option(
     "--two-groups", type=int, nargs=2, metavar="N0 N1", help="Rows of a reference and of a label; then N is left out."
 )
-@share_option("Share of bad rows, of each group with --two-groups; 0.05,0.1: of each its own.", "FLOAT", "0.05")
+@share_option(
+    "Share of bad rows, of each group with --two-groups; 0.05,0.1: of each its own.", "FLOAT", None, "0, 1 and 5 %"
+)
 @click.option("--level", type=float, default=0.05, show_default=True, help="Family-wise error rate.")
 @click.option("--power", type=float, default=0.8, show_default=True, help="Probability of finding an effect.")
 @click.option("--effect", type=float, default=None, help="A mean, in standard deviations: how many rows does it need?")
@@ -123,7 +127,12 @@ def plan_command(numbers: tuple[int, ...], two_groups: tuple[int, int] | None, *
     if len(numbers) != (1 if two_groups else 2):
         advice = "--two-groups N0 N1 has the rows" if two_groups else "or give --two-groups N0 N1 and D"
         raise InputError("numbers", f"be {wanted}", " ".join(map(str, numbers)), advice)
-    made = plan(two_groups or numbers[0], numbers[-1], **options)
+    shares = USUAL_SHARES if options["contamination"] is None else (options["contamination"],)
+    plans = list(_possible(partial(plan, two_groups or numbers[0], numbers[-1]), shares, options))
+    made = plans[-1]
+    if len(shares) > 1:
+        print_sentence(_if_bad(plans, shares, "a shift" if two_groups else "a mean", options["power"]))
+        echo("")
     if two_groups:
         print_sentence(made.summary())
         return
@@ -136,6 +145,31 @@ def plan_command(numbers: tuple[int, ...], two_groups: tuple[int, int] | None, *
         echo(f"  {theorem}")
         for _, quantity, value in rows:
             echo(click.wrap_text(f"{quantity}: {value:,.4g}", 80, "    ", "      "))
+
+
+USUAL_SHARES = (0.0, 0.01, 0.05)
+"""Of bad rows, that a plan is made for where nobody names one."""
+
+
+def _possible(plan: Callable[..., Plan], shares: Sequence[Any], options: dict[str, object]) -> Iterator[Plan]:
+    """Yield the plans for shares of bad rows, as long as anything can be found; at least one."""
+    for k, share in enumerate(shares):
+        try:
+            yield plan(**{**options, "contamination": share})
+        except InputError as error:
+            if k == 0 or error.argument != "contamination":
+                raise
+            return
+
+
+def _if_bad(plans: Sequence[Plan], shares: Sequence[float], what: str, power: object) -> str:
+    """Say what is found if no row is bad, and for each share that may be."""
+    said = []
+    for k, share in enumerate(shares):
+        who = f"{share:.0%} of the rows" if share else "no row"
+        found = f"{plans[k].detectable_effect:.3g}" if k < len(plans) else "none, whatever its size"
+        said.append(f"{found} if {who} may be bad")
+    return f"Found with probability {power}, {what} in standard deviations of: {'; '.join(said)}."
 
 
 COLUMNS = {

@@ -278,10 +278,12 @@ def _share(written: str) -> float:
     return number / 100 if written.endswith("%") else number
 
 
-def _shares(_context: click.Context, _parameter: click.Parameter, value: object) -> str | float | tuple[float, ...]:
+def _shares(
+    _context: click.Context, _parameter: click.Parameter, value: object
+) -> str | float | tuple[float, ...] | None:
     """Return a share, as a number or in percent, one for each of two groups with a comma between, or "auto"."""
-    if is_auto(value):
-        return AUTO
+    if value is None or is_auto(value):
+        return None if value is None else AUTO
     shares = tuple(_share(part.strip()) for part in str(value).split(","))
     return shares if len(shares) > 1 else shares[0]
 
@@ -310,10 +312,10 @@ def read_options(options: dict[str, Any]) -> ReadOptions:
     return ReadOptions(**{name: options.pop(name) for name in names})
 
 
-def share_option(about: str, metavar: str = "SHARE", default: str = AUTO) -> Option:
+def share_option(about: str, metavar: str = "SHARE", default: str | None = AUTO, shown: str | bool = True) -> Option:
     """Return the option that says how many rows may be bad."""
     flags = ("-e", "--contamination")
-    return click.option(*flags, metavar=metavar, default=default, show_default=True, callback=_shares, help=about)
+    return click.option(*flags, metavar=metavar, default=default, show_default=shown, callback=_shares, help=about)
 
 
 def seed_option(about: str) -> Option:
