@@ -16,7 +16,8 @@ import pytest
 
 import sparsemean as sm
 from sparsemean._fit.write import write
-from sparsemean._report.page import HERE, _script, embed, page_data, page_wording
+from sparsemean._report import page as report_page
+from sparsemean._report.page import HERE, embed, page_data, page_wording
 from sparsemean._report.summary import as_html
 from sparsemean._util.files import write_csv
 from sparsemean.errors import CONTROLS, visible
@@ -114,7 +115,7 @@ def shown_of(result: Any, tmp_path: Path) -> dict[str, str]:
         "str": str(result),
         "summary": result.summary(),
         "notebook": result._repr_html_(),
-        "page": data.sub("", page).replace(_script(), ""),
+        "page": data.sub("", page).replace(str(report_page.frame()["script"]), ""),
         "repr": repr(result),
     }
 
@@ -172,7 +173,7 @@ def test_errors_show_no_controls() -> None:
 
 def test_the_script_of_the_page_knows_the_same_characters() -> None:
     """A browser is not needed to see that the two lists agree; tests/browser sees what is downloaded."""
-    script = _script()
+    script = str(report_page.frame()["script"])
     listed = re.search(r"const CONTROLS = /\[(.*?)\]/g;", script)
     assert listed is not None
     of_script = re.compile(f"[{listed[1]}]")

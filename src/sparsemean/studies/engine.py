@@ -30,7 +30,7 @@ ROOTS = ("studies/methods.py", "_counts/engines/host.py", "_data/table.py")
 """Where a trial begins, and what it loads by a name that is put together: arrays in memory, and the pass over them."""
 FOUND_BY_NAME = ("baselines", "simulate")
 """Folders of which a study may name every file."""
-OFFERED_BY = ("result.py", "_data/__init__.py", "_counts/engines/__init__.py")
+OFFERED_BY = ("result/__init__.py", "_data/__init__.py", "_counts/engines/__init__.py")
 """Files whose functions import what shows a result, opens a file or counts elsewhere; a trial calls none of them."""
 
 
