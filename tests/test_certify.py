@@ -122,3 +122,12 @@ def test_bad_input_is_one_line(options: dict[str, Any], words: str) -> None:
 def test_missing_values_are_refused_unless_left_out() -> None:
     with pytest.raises(InputError, match="NaN"):
         certify(np.full((20, 3), np.nan))
+
+
+@pytest.mark.parametrize(
+    "given", [{"bucket_sizes": np.array([1, 2])}, {"device": "auto"}, {"test": "ranks"}, {"null": np.ones(5)}], ids=str
+)
+def test_what_is_for_one_sample_is_refused_where_groups_are_compared(given: dict[str, Any]) -> None:
+    (name,) = given
+    with pytest.raises(InputError, match=f"{name} must be left out where groups are compared"):
+        certify(np.random.default_rng(0).standard_normal((60, 5)), np.arange(60) % 2, **given)

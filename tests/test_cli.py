@@ -307,11 +307,9 @@ def test_a_plan_says_what_is_found_at_0_1_and_5_percent(capsys: pytest.CaptureFi
     said = " ".join(capsys.readouterr().out.split())
     effects = [plan(300, 100, contamination=share).detectable_effect for share in (0.0, 0.01, 0.05)]
     first, second, third = (f"{effect:.3g}" for effect in effects)
-    assert said.startswith(
-        f"Found with probability 0.8, a mean in standard deviations of: {first} if no row may be bad; "
-    )
-    assert f"{second} if 1% of the rows may be bad; {third} if 5% of the rows may be bad." in said
+    assert said.startswith(f"If no row is bad, a mean of {first} standard deviations is found with probability 0.8.")
+    assert f"If 1% of the rows are bad: {second}. If 5% of the rows are bad: {third}." in said
     run("plan", "300", "100", "-e", "0.05")
     assert capsys.readouterr().out.startswith("With 300 rows of 100 features, 15 of which may be bad")
     run("plan", "100", "--two-groups", "8", "8")
-    assert "none, whatever its size if 5% of the rows may be bad" in " ".join(capsys.readouterr().out.split())
+    assert "If 5% of the rows are bad: nothing can be found." in " ".join(capsys.readouterr().out.split())

@@ -164,12 +164,11 @@ def _possible(plan: Callable[..., Plan], shares: Sequence[Any], options: dict[st
 
 def _if_bad(plans: Sequence[Plan], shares: Sequence[float], what: str, power: object) -> str:
     """Say what is found if no row is bad, and for each share that may be."""
-    said = []
-    for k, share in enumerate(shares):
-        who = f"{share:.0%} of the rows" if share else "no row"
-        found = f"{plans[k].detectable_effect:.3g}" if k < len(plans) else "none, whatever its size"
-        said.append(f"{found} if {who} may be bad")
-    return f"Found with probability {power}, {what} in standard deviations of: {'; '.join(said)}."
+    who = [f"{share:.0%} of the rows are bad" if share else "no row is bad" for share in shares]
+    first, *more = (f"{each.detectable_effect:.3g}" for each in plans)
+    found = "".join(f" If {bad}: {effect}." for effect, bad in zip(more, who[1:], strict=False))
+    none = "".join(f" If {bad}: nothing can be found." for bad in who[len(plans) :])
+    return f"If {who[0]}, {what} of {first} standard deviations is found with probability {power}.{found}{none}"
 
 
 COLUMNS = {

@@ -175,7 +175,7 @@ def _of_one(table: Table, *, contamination: Any, **asked: Any) -> Found:
 def _refuse_for_groups(*, null: Any, **one_sample: Any) -> None:
     """Refuse what is for one sample only."""
     for name, value in one_sample.items():
-        if value is not None and value != "auto":
+        if repr(value) != repr(None if name == "device" else "auto"):  # arrays have no one answer to ==
             raise InputError(name, "be left out where groups are compared", repr(value))
     if np.any(np.asarray(null) != 0):
         raise InputError("null", "be left out where groups are compared", "numbers", "min_effect= is for groups")

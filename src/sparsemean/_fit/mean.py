@@ -17,7 +17,7 @@ from sparsemean._data.table import Table
 from sparsemean._evidence import means
 from sparsemean._fit import messages, screening
 from sparsemean._fit.data import FitData
-from sparsemean._fit.pipeline import build_estimate
+from sparsemean._fit.pipeline import OneSample, build_estimate
 from sparsemean._fit.refinement import Refinement
 from sparsemean._kernels import influence
 from sparsemean._kernels.memory_layout import one_blas_thread
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Means:
+class Means(OneSample):
     """One sample whose means are tested: of which rows and how, and what sums of their influences decide."""
 
     data: FitData
@@ -73,26 +73,9 @@ class Means:
         decision = decide_planned(evidence, plan)
         return cls(replace(data, plan=plan), table, test, found.missing, beta, decision, tuple(notes), method)
 
-    @property
-    def plans(self) -> tuple[Plan, ...]:
-        """The plan of the only contrast."""
-        return (self.data.plan,)
-
-    @property
-    def seed(self) -> int:
-        """What was drawn with."""
-        return self.data.seed
-
     def leaning(self, contrast: int = 0) -> Leaning:  # noqa: ARG002
         """Return the sums as shares of the largest that there can be."""
         return Leaning(self.beta, namespace(self.beta).ones(self.data.plan.n_features, dtype=np.intp))
-
-    def score_rows(self) -> screening.ScreeningResult | None:
-        """Judge rows by all columns, about their medians; None where it was named how many are bad."""
-        if not self.data.plan.auto:
-            return None
-        with one_blas_thread():
-            return screening.screen_first(self.data, on_host(self.decision))
 
     def allowing(self, rows: screening.ScreeningResult | None) -> Means:
         """Decide again for the bad rows that were found; κ and the units stay what they were for none."""

@@ -19,7 +19,7 @@ from sparsemean._fit import mean as means
 from sparsemean._fit import messages, screening
 from sparsemean._fit.data import FitData
 from sparsemean._fit.inference import best_beta, best_sizes, estimate_support, infer, walked
-from sparsemean._fit.pipeline import Found, build_estimate, estimates, parts_of
+from sparsemean._fit.pipeline import Found, OneSample, build_estimate, estimates, parts_of
 from sparsemean._fit.refinement import Refinement, check, name_of
 from sparsemean._kernels.memory_layout import one_blas_thread
 from sparsemean._stats import planning
@@ -153,7 +153,7 @@ def prepare(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Centres:
+class Centres(OneSample):
     """One sample, tested by signs or by ranks: what was counted, and what it decides."""
 
     data: FitData
@@ -166,16 +166,6 @@ class Centres:
     """Those of `planning.plan_fit`, for a plan of the rows that are left; none where these are not to be counted."""
     source: Table | None = None
     """What the estimate keeps as a handle on the data."""
-
-    @property
-    def plans(self) -> tuple[Plan, ...]:
-        """The plan of the only contrast."""
-        return (self.data.plan,)
-
-    @property
-    def seed(self) -> int:
-        """What was drawn with."""
-        return self.data.seed
 
     def leaning(self, contrast: int = 0) -> Leaning:  # noqa: ARG002
         """Return β₀ at the bucket size at which signs show most."""
@@ -191,14 +181,6 @@ class Centres:
             return replace(self, counts=on_host(self.counts), decision=on_host(decision))
         decision, iterated = walked(self.data, self.counts, decision)
         return replace(self, counts=on_host(self.counts), decision=decision, iterated=iterated)
-
-    def score_rows(self) -> screening.ScreeningResult | None:
-        """Judge rows by all columns, about their medians; None where it was named how many are bad."""
-        if not self.data.plan.auto:
-            return None
-        decision = replace(self.decision, support=on_host(self.decision.support))
-        with one_blas_thread():
-            return screening.screen_first(self.data.keep(decision.support), decision)
 
     def allowing(self, rows: screening.ScreeningResult | None) -> Centres:
         """Decide again for as many bad rows as lie off together."""

@@ -17,7 +17,10 @@ import numpy as np
 
 from sparsemean._counts.engines import Progress
 from sparsemean._data.table import Table
-from sparsemean._fit import messages
+from sparsemean._fit import messages, screening
+from sparsemean._fit.data import FitData
+from sparsemean._kernels.memory_layout import one_blas_thread
+from sparsemean._stats.arrays import on_host
 from sparsemean._stats.decision import Decision
 from sparsemean._stats.effects import GroupEffects
 from sparsemean._util.plans import Plan
@@ -67,6 +70,32 @@ class Found(Protocol):
     def estimate(self, contrast: int, rows: Any, *, began: float, progress: Progress | None = None) -> Estimate:
         """Locate what is selected in a contrast, and build its estimate."""
         ...
+
+
+class OneSample:
+    """What `Centres` and `Means` share: one contrast, and rows that are judged about the medians of columns."""
+
+    __slots__ = ()
+    data: FitData
+    decision: Decision
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """The plan of the only contrast."""
+        return (self.data.plan,)
+
+    @property
+    def seed(self) -> int:
+        """What was drawn with."""
+        return self.data.seed
+
+    def score_rows(self) -> screening.ScreeningResult | None:
+        """Judge rows by all columns, about their medians; None where it was named how many are bad."""
+        if not self.data.plan.auto:
+            return None
+        decision = replace(self.decision, support=on_host(self.decision.support))
+        with one_blas_thread():
+            return screening.screen_first(self.data.keep(decision.support), decision)
 
 
 def estimates(found: Found, *, began: float, progress: Iterable[Progress | None]) -> list[Estimate]:

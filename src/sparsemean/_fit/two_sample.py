@@ -165,9 +165,8 @@ class Asked:
         for name, given in (("y", self.y), ("groups", self.groups), ("strata", self.strata), ("pairs", pairs)):
             designs.refuse_other_index(table, given, self.called[name])
         if self.covariate is not None:
-            table = covariates.adjusted(table, self.covariate, target=question.target, called=self.called["covariate"])[
-                0
-            ]
+            called = self.called["covariate"]
+            table, _ = covariates.adjusted(table, self.covariate, target=question.target, called=called)
         needed = self.only and [*self.only, self.reference]
         return table, *designs.classes_of(self.y, table.shape[0], self.called["y"], needed=needed)
 
