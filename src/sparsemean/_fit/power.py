@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import cast
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 
 from sparsemean._fit.theorems import theorem_rows
-from sparsemean._stats.one_sample_power import OneSamplePower, power_of
 from sparsemean._stats.planning import (
+    MIN_ROWS,
     MOST_RANKED,
     WITHOUT_BUCKETS,
     ask,
@@ -21,7 +22,7 @@ from sparsemean._stats.planning import (
     of_question,
     plan_fit,
 )
-from sparsemean._stats.power import MOST_ROWS, GroupPower, Power, fewest, smallest_p
+from sparsemean._stats.power import GroupPower, Power, of_one_sample, power_of, smallest_p
 from sparsemean._util.checks import fraction_of_rows, integer, pluralize, real
 from sparsemean._util.plans import BadRows, GroupSizes, Plan, PowerAnalysis, Shares
 from sparsemean.errors import InputError
@@ -31,6 +32,8 @@ NEVER = 0.001
 MOST = 10**15
 MOST_OF_GROUP = 10**9
 """Rows and features beyond which probabilities of counts are no longer exact in floating point."""
+MOST_ROWS = 4_000_000
+"""Where the search for the rows that an effect needs ends: beyond, it is said to be out of reach."""
 MOST_FOR_RANKS = 10**9
 """Rows whose sums of ranks are whole numbers of 64 bits."""
 
@@ -38,12 +41,18 @@ MOST_FOR_RANKS = 10**9
 # The search for rows: the same plan for other numbers of them.
 
 
-def at_rows(plan: Plan, n: int, contamination: float, *, test: str | None = None) -> Plan:
-    """Return the same plan for other rows, by the same test unless one is named."""
-    return replace(
-        of_question(plan, test=test or plan.question.test),
-        n_rows=n, n_units=n, bad_rows=bad_rows(n, contamination), contamination=contamination,
-    )  # fmt: skip
+def at_rows(plan: Plan, n: int, *, share: float | None = None, test: str | None = None) -> Plan:
+    """Return the same plan for n rows, groups in the same ratio, with its own share of bad rows and its own test.
+
+    Unless another ``share`` or ``test`` is named.
+    """
+    if plan.sizes is None:
+        share = plan.contamination if share is None else share
+        asked = of_question(plan, test=test or plan.question.test)
+        return replace(asked, n_rows=n, n_units=n, bad_rows=bad_rows(n, share), contamination=share)
+    own = plan.question.shares or plan.bad_shares
+    first = min(max(2, round(plan.sizes.reference / sum(plan.sizes) * n)), n - 2)
+    return of_groups(plan, GroupSizes(first, n - first), own if share is None else Shares(share, share))
 
 
 def of_groups(plan: Plan, sizes: GroupSizes, shares: Shares) -> Plan:
@@ -52,27 +61,47 @@ def of_groups(plan: Plan, sizes: GroupSizes, shares: Shares) -> Plan:
     return replace(plan, sizes=sizes, bad_by_group=bad, bad_rows=bad.total)
 
 
-def smallest_effect(plan: Plan, n: int, contamination: float, power: float) -> float:
-    """Return the effect that the same plan would find among n rows with ``power``; infinity if none."""
-    return power_of(at_rows(plan, n, contamination)).smallest(power, opposed=False)
+def fewest(suffices: Callable[[int], bool], *, exact: bool = False) -> int:
+    """Return the smallest number of rows that suffices, to within 1 % unless ``exact``; 0 if none up to `MOST_ROWS`."""
+    low, high = MIN_ROWS - 1, MIN_ROWS
+    while not suffices(high):
+        low, high = high, 2 * high
+        if high > MOST_ROWS:
+            return 0
+    while high - low > (1 if exact else max(1, high // 100)):
+        middle = (low + high) // 2
+        low, high = (low, middle) if suffices(middle) else (middle, high)
+    return high
+
+
+def rows_needed(
+    plan: Plan, effect: float, power: float, *, share: float | None = None, opposed: bool = False, auto: bool = False
+) -> int:
+    """Return the rows from which an effect is found with ``power``, 0 if none do; ``auto``: by a fit's own test."""
+
+    def suffices(n: int) -> bool:
+        test = ("ranks" if n <= MOST_RANKED else "buckets") if auto else None
+        return power_of(at_rows(plan, n, share=share, test=test)).chance(effect, opposed=opposed) >= power
+
+    return fewest(suffices)
 
 
 # What is beyond reach at n, d and ε, whatever the data are.
 
 
-def rows_for_any(plan: Plan, contamination: float) -> int:
+def rows_for_any(plan: Plan, share: float) -> int:
     """Return the number of rows from which a feature on which all agree can be selected; 0 if there is none."""
 
     def suffices(n: int) -> bool:
-        made = at_rows(plan, n, contamination)
-        return power_of(made).possible(made.bad_rows)
+        return of_one_sample(at_rows(plan, n, share=share)).possible(bad_rows(n, share))
 
     return fewest(suffices, exact=True)
 
 
 def nothing_possible(plan: Plan, unit: str = "row") -> list[str]:
     """Say so where no feature could be selected, however clear, and what would help."""
-    limit, n = power_of(plan).survivable_rows(), plan.n_units
+    n = plan.n_units
+    limit = round(of_one_sample(plan).survivable_share() * n)
     if limit >= plan.bad_rows:
         return []
     if limit < 0:
@@ -182,125 +211,87 @@ def plan(
     >>> sm.plan(2000, 20_000, contamination=0.01).detectable_effect  # doctest: +ELLIPSIS
     0.1...
     """
-    if isinstance(n, tuple) or np.ndim(n) == 1:
+    groups = isinstance(n, tuple) or np.ndim(n) == 1
+    asked: dict[str, Any] = {"contamination": contamination, "level": level, "alternative": alternative}
+    if groups:
         for name, value, usual in (("test", test, "auto"), ("target", target, "centre"), ("min_effect", min_effect, 0)):
             if value != usual:
                 raise InputError(name, "be left out where two groups are planned", repr(value))
-        return plan_groups(
-            cast("Sequence[int]", n),
-            d,
-            contamination=contamination,
-            level=level,
-            power=power,
-            effect=effect,
-            alternative=alternative,
-        )
-    for name, number, most in (("n", n, MOST), ("d", d, MOST), ("k", k, d)):
-        integer(number, argument=name, least=1, rule="be a positive integer")
-        integer(number, argument=name, least=1, most=most, rule=f"be at most {most:,}")
-    n, d = int(n), int(d)
-    power, contamination = check_share("power", power), fraction_of_rows(contamination)
-    made = plan_fit(
-        n, d, contamination=contamination, level=level, bucket_sizes=bucket_sizes, test=test, target=target,
-        alternative=alternative, min_effect=min_effect,
-    )  # fmt: skip
-    _check_effect(effect)
-    if made.question.test == "ranks" and n > MOST_FOR_RANKS:
-        raise InputError("n", f"be at most {MOST_FOR_RANKS:,} with test='ranks'", n)
-    auto = test == "auto" and made.question.target == "centre" and isinstance(bucket_sizes, str)
-
-    def needed(effect: float, epsilon: float, *, opposed: bool) -> int:
-        """Return the rows needed, with ``auto`` by the test that a fit of so many rows would take."""
-
-        def suffices(n: int) -> bool:
-            test = ("ranks" if n <= MOST_RANKED else "buckets") if auto else None
-            return power_of(at_rows(made, n, epsilon, test=test)).chance(effect, opposed=opposed) >= power
-
-        return fewest(suffices)
-
-    asked = power_of(made)
-    survivable = asked.survivable_rows()
-    if made.bad_rows > survivable:
-        raise _impossible(asked, survivable)
-    rows = None if effect is None else needed(effect, made.contamination, opposed=False)
-    found = _smallest(asked, power)
-    text = _found(asked, found, power, survivable)
-    if effect is not None and rows is not None:
+        made = _of_groups(cast("Sequence[int]", n), d, asked)
+    else:
+        for name, number, most in (("n", n, MOST), ("d", d, MOST), ("k", k, d)):
+            integer(number, argument=name, least=1, rule="be a positive integer")
+            integer(number, argument=name, least=1, most=most, rule=f"be at most {most:,}")
+        asked["contamination"] = fraction_of_rows(contamination)
+        options: dict[str, Any] = {
+            "bucket_sizes": bucket_sizes,
+            "test": test,
+            "target": target,
+            "min_effect": min_effect,
+        }
+        made = plan_fit(int(cast("int", n)), int(d), **asked, **options)
+        if made.question.test == "ranks" and made.n_rows > MOST_FOR_RANKS:
+            raise InputError("n", f"be at most {MOST_FOR_RANKS:,} with test='ranks'", n)
+    wanted = check_share("power", power)
+    if effect is not None and real(effect, argument="effect", rule="be a positive number") <= 0:
+        raise InputError("effect", "be a positive number", effect)
+    _refuse_impossible(made, contamination)
+    able = power_of(made)
+    effects, table = (able.smallest(wanted), able.smallest(wanted, opposed=True)), able.table(wanted)
+    text, rows = _found(able, effects, wanted, table), None
+    if effect is not None:
+        auto = not groups and test == "auto" and target == "centre" and isinstance(bucket_sizes, str)
+        needed = partial(rows_needed, made, effect, wanted, auto=auto)
+        rows = needed()
         text = f"{text} {_needed(made, effect, rows, needed)}"
-    theorems = theorem_rows(n, d, contamination=made.contamination, k=k, sigma=sigma, delta=delta, effect=effect)
-    outlook = PowerAnalysis(found[0], survivable / n, rows, effect, power, asked.table(power), theorems, text)
-    return replace(made, outlook=outlook)
+    theorems = (
+        ()
+        if groups
+        else theorem_rows(
+            made.n_rows, made.n_features, contamination=made.contamination, k=k, sigma=sigma, delta=delta, effect=effect
+        )
+    )
+    share = able.survivable_share()
+    return replace(made, outlook=PowerAnalysis(effects[0], share, rows, effect, wanted, table, theorems, text))
 
 
-def plan_groups(
-    sizes: Sequence[int],
-    d: int,
-    *,
-    contamination: object,
-    level: object,
-    power: object,
-    effect: float | None = None,
-    alternative: object = "two-sided",
-) -> Plan:
-    """Say what can be found between a reference and a label of so many rows each."""
+def _of_groups(sizes: Sequence[int], d: int, asked: dict[str, Any]) -> Plan:
+    """Return the plan of a reference and a label of so many rows each, before what it can find."""
     if len(sizes) != 2:
         raise InputError("n", "be a number of rows, or those of two groups", repr(sizes))
     rule = f"be numbers of rows from 2 to {MOST_OF_GROUP:,}"
     n0, n1 = (integer(size, argument="n", least=2, most=MOST_OF_GROUP, rule=rule) for size in sizes)
     integer(d, argument="d", least=1, most=MOST, rule="be a positive integer")
-    wanted, shares = check_share("power", power), check_shares(contamination)
-    _check_effect(effect)
-    asked_of_rows = Plan(
-        ask(contamination=contamination, level=level, alternative=alternative), WITHOUT_BUCKETS,
-        n_rows=n0 + n1, n_features=int(d), n_units=n0 + n1, contamination=max(shares), bad_rows=0,
+    shares = check_shares(asked["contamination"])
+    plan = Plan(
+        ask(**asked), WITHOUT_BUCKETS, n_rows=n0 + n1, n_features=int(d), n_units=n0 + n1, contamination=max(shares),
+        bad_rows=0,
     )  # fmt: skip
-    made = of_groups(asked_of_rows, GroupSizes(n0, n1), shares)
-    if impossible := groups_possible(made):
-        if smallest_p(n0, n1, made.question.side.number) > made.question.level / d:
-            raise InputError("n", "be large enough", f"{n0} and {n1} rows", impossible[0])
-        raise InputError("contamination", "leave enough rows", contamination, impossible[0])
-    asked, needed = GroupPower(made), None
-    if effect is not None:
-        shift, ratio = effect, n0 / (n0 + n1)
-
-        def suffices(n: int) -> bool:
-            first = min(max(2, round(ratio * n)), n - 2)
-            there = GroupPower(of_groups(made, GroupSizes(first, n - first), shares))
-            return there.chance(shift, opposed=False) >= wanted
-
-        needed = fewest(suffices)
-    found, limit, table = _smallest(asked, wanted), asked.survivable_share(), asked.table(wanted)
-    text = _groups_text(asked, found, wanted, limit, table[0]["auc"])
-    if effect is not None:
-        rows = f"{needed:,} rows in all" if needed else "more rows than can be planned for"
-        text = f"{text} A shift of {effect:g} takes {rows}, in the same ratio."
-    return replace(made, outlook=PowerAnalysis(found[0], limit, needed, effect, wanted, table, (), text))
+    return of_groups(plan, GroupSizes(n0, n1), shares)
 
 
-def _check_effect(effect: object) -> None:
-    if effect is not None and real(effect, argument="effect", rule="be a positive number") <= 0:
-        raise InputError("effect", "be a positive number", effect)
-
-
-def _smallest(asked: Power, power: float) -> tuple[float, float]:
-    """Return the effects that are found with ``power`` where bad rows are like the others, and where they oppose."""
-    return asked.smallest(power, opposed=False), asked.smallest(power, opposed=True)
-
-
-def _impossible(asked: OneSamplePower, survivable: int) -> InputError:
-    """Say which of n and ε is in the way, with its numbers, and what is the nearest plan that exists."""
-    plan = asked.plan
-    n, d = plan.n_rows, pluralize(plan.n_features, "feature")
-    if survivable < 0:
-        rule = f"be large enough that rows which all agree have p ≤ {asked.error:.2g}, for {d}"
-        return InputError("n", rule, f"n = {n}", _rows_wanted(plan))
-    return InputError(
-        "contamination",
-        f"leave enough rows: at n = {n}, d = {plan.n_features} a feature on which all rows agree survives {survivable} "
-        "bad rows",
-        f"{plan.contamination} ({pluralize(plan.bad_rows, 'row')})",
-        f"the largest feasible contamination is {survivable / n:.4g}",
-    )
+def _refuse_impossible(plan: Plan, contamination: object) -> None:
+    """Refuse what no data could show; say which of n and ε is in the way, and what is the nearest plan there is."""
+    n, d, sizes = plan.n_rows, pluralize(plan.n_features, "feature"), plan.sizes
+    if sizes:
+        if not (notes := groups_possible(plan)):
+            return
+        if smallest_p(*sizes, plan.question.side.number) > plan.question.level / plan.n_features:
+            raise InputError("n", "be large enough", f"{sizes.reference} and {sizes.label} rows", notes[0])
+        raise InputError("contamination", "leave enough rows", contamination, notes[0])
+    able = of_one_sample(plan)
+    limit = round(able.survivable_share() * n)
+    if limit < 0:
+        rule = f"be large enough that rows which all agree have p ≤ {able.error:.2g}, for {d}"
+        raise InputError("n", rule, f"n = {n}", _rows_wanted(plan))
+    if limit < plan.bad_rows:
+        raise InputError(
+            "contamination",
+            f"leave enough rows: at n = {n}, d = {plan.n_features} a feature on which all rows agree survives {limit} "
+            "bad rows",
+            f"{plan.contamination} ({pluralize(plan.bad_rows, 'row')})",
+            f"the largest feasible contamination is {limit / n:.4g}",
+        )
 
 
 # In words.
@@ -315,59 +306,51 @@ def _name(plan: Plan) -> str:
 
 
 def _mean(plan: Plan, effect: float) -> str:
-    """Return a mean in words: on which side it lies, and beyond what."""
-    side = plan.question.side.pick("a mean", "a positive mean", "a negative mean")
+    """Return an effect in words: of one sample on which side it lies, and beyond what."""
+    side = "a shift" if plan.sizes else plan.question.side.pick("a mean", "a positive mean", "a negative mean")
     beyond = f"{plan.question.min_effect:g} + " if plan.question.min_effect else ""
     return f"{side} of {beyond}{effect:.3g} standard deviations"
 
 
-def _opposed(asked: Power, effects: tuple[float, float], power: float, thing: str) -> str:
-    """Say what is left of the power where bad rows do more than stay silent."""
+def _found(able: Power, effects: tuple[float, float], power: float, table: Sequence[dict[str, float]]) -> str:
+    """Say what is found, and what of it if bad rows do more than stay silent."""
+    plan, sizes, bad = able.plan, able.plan.sizes, able.plan.bad
     effect, opposed = effects
-    takes = f"{power:g} takes one of {opposed:.3g}" if math.isfinite(opposed) else f"no {thing} is found with {power:g}"
-    chance = asked.chance(effect, opposed=True)
-    left = f"{chance:.2g}" if chance >= NEVER else f"below {NEVER:g}"
-    return f"vote against it, such a {thing} is found with probability {left}, and {takes}."
-
-
-def _found(asked: Power, effects: tuple[float, float], power: float, survivable: int) -> str:
-    plan = asked.plan
-    sentences = [
-        f"With {plan.n_rows:,} rows of {pluralize(plan.n_features, 'feature')}, {plan.bad_rows} of which may be bad, "
-        f"{_name(plan)} {_mean(plan, effects[0])} with probability {power:g} (Gaussian noise), at a family-wise error "
-        f"of {plan.question.level:g}."
-    ]
-    if plan.bad_rows:
-        left = _opposed(asked, effects, power, "mean")
-        sentences.append(f"That holds if the bad rows behave like the others; if all of them {left}")
-    share = f"({survivable / plan.n_rows:.3g} of all)"
-    sentences.append(f"A feature on which all rows agree survives {pluralize(survivable, 'bad row')} {share}.")
-    return " ".join(sentences)
+    if sizes:
+        rows = f"{sizes.label:,} rows of a label against {sizes.reference:,} of its reference and {plan.n_features:,}"
+        rows = f"{rows} features, {bad.label} and {bad.reference} rows of"
+        finds, noise = f"{_mean(plan, effect)} is found", f"normal noise; {table[0]['auc']:.0%} of pairs above"
+        thing, opposing = "shift", "If all bad rows"
+    else:
+        rows = f"{plan.n_rows:,} rows of {pluralize(plan.n_features, 'feature')}, {plan.bad_rows} of"
+        finds, noise = f"{_name(plan)} {_mean(plan, effect)}", "Gaussian noise"
+        thing, opposing = "mean", "That holds if the bad rows behave like the others; if all of them"
+    text = (
+        f"With {rows} which may be bad, {finds} with probability {power:g} ({noise}), at a family-wise error of "
+        f"{plan.question.level:g}."
+    )
+    if bad.total:
+        chance = able.chance(effect, opposed=True)
+        left = f"{chance:.2g}" if chance >= NEVER else f"below {NEVER:g}"
+        none = f"no {thing} is found with {power:g}"
+        takes = f"{power:g} takes one of {opposed:.3g}" if math.isfinite(opposed) else none
+        text += f" {opposing} vote against it, such a {thing} is found with probability {left}, and {takes}."
+    if sizes:
+        return text
+    share = able.survivable_share()
+    survives = pluralize(round(share * plan.n_rows), "bad row")
+    return f"{text} A feature on which all rows agree survives {survives} ({share:.3g} of all)."
 
 
 def _needed(plan: Plan, effect: float, rows: int, needed: Callable[..., int]) -> str:
     """Say how many rows an effect needs, or why none are enough."""
-    mean = _mean(plan, effect).capitalize()
+    mean, all_rows = _mean(plan, effect).capitalize(), "rows in all, in the same ratio," if plan.sizes else "rows"
     if not rows:
-        if plan.contamination and needed(effect, 0.0, opposed=False):
+        if plan.contamination and needed(share=0.0):
             return f"{mean} cannot be found at this contamination, however many rows there are."
         return f"{mean} takes more than {MOST_ROWS:,} rows."
     if not plan.bad_rows:
-        return f"{mean} needs about {rows:,} rows."
-    more = needed(effect, plan.contamination, opposed=True)
+        return f"{mean} needs about {rows:,} {all_rows.removesuffix(',')}."
+    more = needed(opposed=True)
     against = f"about {more:,} if all of them vote against it" if more else "is not found if all of them do"
-    return f"{mean} needs about {rows:,} rows if no bad row votes against it, and {against}."
-
-
-def _groups_text(asked: GroupPower, effects: tuple[float, float], power: float, limit: float, auc: float) -> str:
-    plan = asked.plan
-    sizes, bad = asked.sizes, plan.bad
-    sentences = [
-        f"With {sizes.label:,} rows of a label against {sizes.reference:,} of its reference and {plan.n_features:,} "
-        f"features, {bad.label} and {bad.reference} rows of which may be bad, a shift of {effects[0]:.3g} standard "
-        f"deviations is found with probability {power:g} (normal noise; {auc:.0%} of pairs above), at a family-wise "
-        f"error of {plan.question.level:g}."
-    ]
-    if bad.total:
-        sentences.append(f"If all bad rows {_opposed(asked, effects, power, 'shift')}")
-    return " ".join([*sentences, f"Groups that do not overlap survive {limit:.1%} bad rows of each."])
+    return f"{mean} needs about {rows:,} {all_rows} if no bad row votes against it, and {against}."

@@ -5,23 +5,22 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import NamedTuple, TypedDict
 
 import numpy as np
 
 from sparsemean._fit.afterwards import numbers_of, strongest_first
-from sparsemean._fit.power import at_rows, plan_groups, smallest_effect
+from sparsemean._fit.power import at_rows, rows_needed
 from sparsemean._report.columns import LEAST_P
 from sparsemean._report.verdict import signs_of, verdict
 from sparsemean._report.wording import Several, Wording, percent, wording_of, wordings_of
-from sparsemean._stats.one_sample_power import power_of
 from sparsemean._stats.planning import of_question
-from sparsemean._stats.power import fewest
+from sparsemean._stats.power import power_of
 from sparsemean._util.checks import list_names
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import IntArray
-from sparsemean.errors import InputError, visible
+from sparsemean.errors import visible
 from sparsemean.result import Estimate
 
 WIDTH = 80
@@ -136,59 +135,31 @@ def needed(wording: Wording) -> str:
         return ""
     if any(message.startswith(("nothing can", "no feature can")) for message in wording.estimate.status.messages):
         return ""  # the note says what is needed
-    if wording.names is None:
-        return _needed_of_one(wording)
-    return _needed_of_groups(wording) if wording.ranked else ""
-
-
-def _needed_of_one(wording: Wording) -> str:
-    plan, unit = of_question(wording.plan, min_effect=0.0, selection="fwer"), wording.unit
-    n = plan.n_units - plan.scale_rows
-    effect, rows = _effect_and_rows(plan, n)
+    if wording.names and wording.of_means:
+        return ""
+    asked, unit = of_question(plan, min_effect=0.0, selection="fwer"), wording.unit
+    effect, rows = _effect_and_rows(asked, plan.n_units - plan.scale_rows)
     if not math.isfinite(effect):
         return ""
-    mean = f"a mean of about {effect:.2g} {'times the scale' if wording.of_means else 'standard deviations'}"
-    return _found_with(wording, f"these {n:,} {unit}s", mean, f"{rows:,} {unit}s", rows)
+    if wording.names:
+        n_label, n_reference = wording.sizes
+        these, size = f"these {n_label:,} and {n_reference:,} {unit}s", f"a shift of about {effect:.2g}"
+    else:
+        these, size = f"these {plan.n_units - plan.scale_rows:,} {unit}s", f"a mean of about {effect:.2g}"
+    units = "times the scale" if wording.of_means else "standard deviations"
+    beyond = f" beyond {abs(plan.question.min_effect):g}" if plan.question.min_effect else ""
+    wanted = f"{rows:,} {unit}s{' in all' if wording.names else ''}"
+    takes = f"half of it takes about {wanted}" if rows else "half of it is out of reach at this share of bad rows"
+    return (
+        f"With {these} {size} {units}{beyond} would be found with a chance of {percent(POWER)} (normal noise); {takes}."
+    )
 
 
 @lru_cache(maxsize=16)  # a second or two of many rows, for print, summary and page
 def _effect_and_rows(plan: Plan, n: int) -> tuple[float, int]:
     """Return the effect that n rows find, infinity if none, and the rows that half of it takes, 0 if none do."""
-    effect = smallest_effect(plan, n, plan.contamination, POWER)
-    if not math.isfinite(effect):
-        return effect, 0
-
-    def suffices(rows: int) -> bool:
-        return power_of(at_rows(plan, rows, plan.contamination)).chance(effect / 2, opposed=False) >= POWER
-
-    return effect, fewest(suffices)
-
-
-def _needed_of_groups(wording: Wording) -> str:
-    plan = wording.plan
-    assert plan.sizes is not None
-    analyse = partial(
-        plan_groups, plan.sizes, plan.n_hypotheses, contamination=tuple(plan.bad_shares), level=plan.question.level,
-        power=POWER, alternative=plan.question.side,
-    )  # fmt: skip
-    try:
-        effect = analyse().detectable_effect
-    except InputError:  # nothing can be found, which a note says
-        return ""
-    if effect is None or not math.isfinite(effect):
-        return ""
-    outlook = analyse(effect=effect / 2).outlook
-    rows = 0 if outlook is None or outlook.rows_needed is None else outlook.rows_needed
-    n_label, n_reference = wording.sizes
-    these = f"these {n_label:,} and {n_reference:,} {wording.unit}s"
-    shift = f"a shift of about {effect:.2g} standard deviations"
-    return _found_with(wording, these, shift, f"{rows:,} {wording.unit}s in all", rows)
-
-
-def _found_with(wording: Wording, these: str, effect: str, wanted: str, rows: int) -> str:
-    beyond = f" beyond {abs(wording.plan.question.min_effect):g}" if wording.plan.question.min_effect else ""
-    takes = f"half of it takes about {wanted}" if rows else "half of it is out of reach at this share of bad rows"
-    return f"With {these} {effect}{beyond} would be found with a chance of {percent(POWER)} (normal noise); {takes}."
+    effect = power_of(at_rows(plan, n)).smallest(POWER)
+    return effect, rows_needed(plan, effect / 2, POWER) if math.isfinite(effect) else 0
 
 
 # Several tests, and all as text of 80 columns.

@@ -1,4 +1,4 @@
-"""The search for what a test finds under normal noise: the smallest effect, the rows for it, the bad rows survived.
+"""What the tests ask for and find under normal noise, before any data are seen: one search for all of them.
 
 Bad rows either behave like the others, or all of them lie far on the other side. Effects are in standard deviations,
 beyond the smallest one that matters.
@@ -8,23 +8,41 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 import numpy as np
 
-from sparsemean._stats.nulls import critical_rank
-from sparsemean._stats.planning import MIN_ROWS, bad_rows
+from sparsemean._kernels.influence import GRID, steps
+from sparsemean._stats import nulls
+from sparsemean._stats.decision import rule_of
+from sparsemean._stats.nulls import Stages, critical_rank, stages_of, stages_up_to, two_sided
+from sparsemean._stats.planning import bad_rows, first_error
+from sparsemean._stats.signed_ranks import (
+    REPEAT_SHARE,
+    caps_of,
+    critical_sum,
+    filter_of,
+    rank_stages,
+    score_sums,
+    shares_of,
+    slack_of,
+)
 from sparsemean._util.plans import GroupSizes, Plan
+from sparsemean._util.records import FloatArray, MeanTest
 
 LARGEST_EFFECT = 12.0
 """Beyond it no normal value has the other sign, in floating point: what is not found there never is."""
-LARGEST_SHIFT = 50.0
-MOST_ROWS = 4_000_000
-"""Where the search for the rows that an effect needs ends: beyond, it is said to be out of reach."""
 HALVINGS = 60
 """A double has 53 bits: more change nothing."""
+NODES = 128
+"""Of the integrals over a normal law, on each side of its null value."""
+FARTHEST = 9.0
+"""Standard deviations from its mean at which a normal law ends."""
+POINTS = 2048
+"""Points that probabilities of several statistics at once are counted on."""
 
 
 @dataclass(frozen=True)
@@ -34,66 +52,54 @@ class Power(ABC):
     plan: Plan
 
     @abstractmethod
-    def chance(self, effect: float, *, opposed: bool, alone: int | None = None) -> float:
+    def chance(self, effect: float, *, opposed: bool = False, alone: int | None = None) -> float:
         """Return the probability with which an effect is found, by all statistics or by one ``alone``."""
 
     @abstractmethod
     def statistics(self) -> Iterator[tuple[int, dict[str, float]]]:
         """Yield the place of each statistic that is looked at, and what it asks for."""
 
-    def smallest(self, power: float, *, opposed: bool, alone: int | None = None) -> float:
+    @abstractmethod
+    def survivable_share(self) -> float:
+        """Return the largest share of bad rows at which some feature can still be selected; below 0 if none can."""
+
+    def smallest(self, power: float, *, opposed: bool = False, alone: int | None = None) -> float:
         """Return the effect that is found with a probability of ``power``; infinite if none is."""
-        return reached(lambda effect: self.chance(effect, opposed=opposed, alone=alone), power)
+        from scipy.optimize import brentq
+        from scipy.special import ndtri
+
+        def beyond(effect: float) -> float:
+            chance = self.chance(effect, opposed=opposed, alone=alone)
+            return float(ndtri(np.clip(chance, 1e-9, 1 - 1e-9)) - ndtri(power))
+
+        low, high = 0.0, 0.25
+        while beyond(high) < 0:
+            if high > LARGEST_EFFECT:
+                return math.inf
+            low, high = high, 2 * high
+        return float(brentq(beyond, low, high, xtol=1e-6, rtol=1e-4)) if beyond(low) < 0 else low
 
     def table(self, power: float) -> tuple[dict[str, float], ...]:
         """Return a row for each statistic: what it asks for, and what it finds alone."""
         return tuple(
             {
                 **asked,
-                "effect": self.smallest(power, opposed=False, alone=place),
+                "effect": self.smallest(power, alone=place),
                 "effect_opposed": self.smallest(power, opposed=True, alone=place),
             }
             for place, asked in self.statistics()
         )
 
 
-def fewest(suffices: Callable[[int], bool], *, exact: bool = False) -> int:
-    """Return the smallest number of rows that suffices, to within 1 % unless ``exact``; 0 if none up to `MOST_ROWS`."""
-    low, high = MIN_ROWS - 1, MIN_ROWS
-    while not suffices(high):
-        low, high = high, 2 * high
-        if high > MOST_ROWS:
-            return 0
-    while high - low > (1 if exact else max(1, high // 100)):
-        middle = (low + high) // 2
-        low, high = (low, middle) if suffices(middle) else (middle, high)
-    return high
+def power_of(plan: Plan) -> Power:
+    """Return what a plan can do."""
+    return GroupPower(plan) if plan.sizes else of_one_sample(plan)
 
 
-def halved(holds: Callable[[float], bool], low: float, high: float, *, share: float = 0.0) -> float:
-    """Return from above where what holds at ``low`` ends, before ``high``; to within a share of it, if one is given."""
-    for _ in range(HALVINGS):
-        if high - low <= share * high:
-            break
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return high
-
-
-def reached(chance: Callable[[float], float], power: float) -> float:
-    """Return the effect whose chance is ``power``; infinite where none has it."""
-    from scipy.optimize import brentq
-    from scipy.special import ndtri
-
-    def beyond(effect: float) -> float:
-        return float(ndtri(np.clip(chance(effect), 1e-9, 1 - 1e-9)) - ndtri(power))
-
-    low, high = 0.0, 0.25
-    while chance(high) < power:
-        if high > LARGEST_EFFECT:
-            return math.inf
-        low, high = high, 2 * high
-    return float(brentq(beyond, low, high, xtol=1e-6, rtol=1e-4)) if chance(low) < power else low
+def of_one_sample(plan: Plan) -> OneSamplePower:
+    """Return what a plan of one sample can do."""
+    tests: dict[str, type[OneSamplePower]] = {"ranks": RankPower, "sums": SumPower, "buckets": SignPower}
+    return tests[plan.question.test](plan)
 
 
 # Ranks of two groups.
@@ -123,10 +129,14 @@ class GroupPower(Power):
     def survivable_share(self) -> float:
         """Return the largest share of bad rows of each group at which groups that do not overlap are selected."""
         n0, n1 = self.sizes.reference, self.sizes.label
-        share = halved(lambda at: (n1 - bad_rows(n1, at)) * (n0 - bad_rows(n0, at)) >= self.critical, 0.0, 0.5)
-        return max(int(share * n + 1e-6) / n for n in (n0, n1))
+        low, high = 0.0, 0.5
+        for _ in range(HALVINGS):
+            share = 0.5 * (low + high)
+            left = (n1 - bad_rows(n1, share)) * (n0 - bad_rows(n0, share))
+            low, high = (share, high) if left >= self.critical else (low, share)
+        return max(int(high * n + 1e-6) / n for n in (n0, n1))
 
-    def chance(self, effect: float, *, opposed: bool, alone: int | None = None) -> float:  # noqa: ARG002
+    def chance(self, effect: float, *, opposed: bool = False, alone: int | None = None) -> float:  # noqa: ARG002
         """Return the chance for normal values that are an ``effect`` apart."""
         from scipy.special import ndtr
 
@@ -137,16 +147,6 @@ class GroupPower(Power):
         auc, twice = above(effect)
         variance = n0 * n1 * (auc * (1 - auc) + (n0 + n1 - 2) * (twice - auc * auc))
         return float(ndtr((n0 * n1 * auc - asked) / math.sqrt(max(variance, 1e-24))))
-
-    def smallest(self, power: float, *, opposed: bool, alone: int | None = None) -> float:  # noqa: ARG002
-        """Return the shift in σ, to within a ten-thousandth."""
-
-        def falls_short(shift: float) -> bool:
-            return self.chance(shift, opposed=opposed) < power
-
-        if falls_short(LARGEST_SHIFT):
-            return math.inf
-        return halved(falls_short, 0.0, LARGEST_SHIFT, share=1e-4) if falls_short(0.0) else 0.0
 
     def statistics(self) -> Iterator[tuple[int, dict[str, float]]]:
         """Yield the sizes of the groups."""
@@ -165,3 +165,306 @@ def above(shift: float) -> tuple[float, float]:
     nodes, weights = roots_hermitenorm(80)
     at = ndtr(nodes + shift)
     return float(weights @ at / weights.sum()), float(weights @ at**2 / weights.sum())
+
+
+# One sample.
+
+
+class OneSamplePower(Power):
+    """What a plan of one sample can do."""
+
+    @property
+    def error(self) -> float:
+        """The p-value that selects the most significant feature, were all features alike."""
+        d = self.plan.n_features
+        return rule_of(self.plan.question.selection, self.plan.question.level, d).next_error(None, d)
+
+    @abstractmethod
+    def possible(self, bad_rows: int) -> bool:
+        """Whether a feature on which all rows agree is selected at so many bad rows."""
+
+    def survivable_share(self) -> float:
+        """Return the largest share of bad rows at which some feature can still be selected; below 0 if none can."""
+        numbers = range(self.plan.n_units // 2 + 1)
+        return (bisect_left(numbers, True, key=lambda bad: not self.possible(bad)) - 1) / self.plan.n_units
+
+
+@lru_cache(maxsize=4096)
+def critical(n_buckets: int, error: float) -> int:
+    """Return the smallest majority k among J buckets with p ≤ error and p < 1, by halving; J + 1 if there is none."""
+
+    def selects(majority: int) -> bool:
+        p = float(two_sided(np.array([majority]), np.array([n_buckets]))[0])
+        return p <= error and p < 1
+
+    return bisect_left(range(n_buckets + 1), True, key=selects)
+
+
+# Signs of bucket means.
+
+
+@dataclass(frozen=True)
+class SignPower(OneSamplePower):
+    """Majorities of bucket signs, of several sizes of buckets."""
+
+    def buckets(self, size: int) -> int:
+        """Return the number of buckets of a size."""
+        return self.plan.walk.n_buckets or -(-self.plan.n_units // size)
+
+    @cached_property
+    def stages(self) -> Stages:
+        """Which sizes are looked at for how many bad rows, as `nulls.sign_test_stages` has it.
+
+        Both sides of a smallest effect that matters are counts of one side each.
+        """
+        error = first_error(self.plan) * (2 if self.plan.question.min_effect else 2 / self.plan.question.side.number)
+        counts = [self.buckets(size) for size in self.plan.walk.bucket_sizes]
+        return stages_of([J - critical(J, error) for J in counts])
+
+    def _critical(self, size: int, error: float, n_sizes: int) -> int:
+        return critical(self.buckets(size), 2 * error / (self.plan.question.side.number * n_sizes))
+
+    def possible(self, bad_rows: int) -> bool:
+        """Whether buckets that all agree select at so many bad rows."""
+        sizes = self.plan.walk.bucket_sizes
+        return all(
+            any(self.buckets(sizes[k]) - bad >= self._critical(sizes[k], self.error, len(places)) for k in places)
+            for bad, places in stages_up_to(self.stages, bad_rows)
+        )
+
+    def majority(self, size: int) -> int:
+        """Return the majority of one sign that selects a feature by one size alone, slack included."""
+        place, bad_rows = self.plan.walk.bucket_sizes.index(size), self.plan.bad_rows
+        looks = stages_up_to(self.stages, bad_rows)
+        if place not in looks[-1][1]:
+            return max(self.buckets(size) + 1, self._critical(size, self.error, 1) + bad_rows)
+        return max(bad + self._critical(size, self.error, len(places)) for bad, places in looks)
+
+    def passing(self, error: float) -> dict[int, int]:
+        """Return the majority of each size at which all sizes together have p ≤ ``error``, slack included."""
+        sizes = self.plan.walk.bucket_sizes
+        return {size: self._critical(size, error, len(sizes)) + self.plan.bad_rows for size in sizes}
+
+    def best(self, majorities: dict[int, int], effect: float, *, opposed: bool) -> float:
+        """Return the chance that one of the majorities of sizes is reached; each bad row that opposes spoils a bucket.
+
+        It is that of the size that does best.
+        """
+        from scipy.special import bdtrc, ndtr
+
+        spoilt = self.plan.bad_rows if opposed else 0
+        each = [(k, self.buckets(size) - spoilt, ndtr(effect * math.sqrt(size))) for size, k in majorities.items()]
+        return max((float(bdtrc(k - 1, J, share)) for k, J, share in each if k <= J), default=0.0)
+
+    def chance(self, effect: float, *, opposed: bool = False, alone: int | None = None) -> float:
+        """Return the chance of the size that does best."""
+        sizes = self.plan.walk.bucket_sizes if alone is None else (alone,)
+        return self.best({size: self.majority(size) for size in sizes}, effect, opposed=opposed)
+
+    def statistics(self) -> Iterator[tuple[int, dict[str, float]]]:
+        """Yield every size."""
+        for size in self.plan.walk.bucket_sizes:
+            yield size, {"size": size, "buckets": self.buckets(size), "majority": self.majority(size)}
+
+
+# Capped signed ranks.
+
+
+@dataclass(frozen=True)
+class RankPower(OneSamplePower):
+    """Capped signed ranks behind the filter of bucket signs.
+
+    Every sum has a beta law on its range with the mean and the variance that it has, and they depend on each other as
+    normal values of the same correlations do. Bad rows that oppose have the largest ranks and so leave a sum of the
+    others alone.
+    """
+
+    @cached_property
+    def signs(self) -> SignPower:
+        """The filter."""
+        return SignPower(self.plan)
+
+    @cached_property
+    def stages(self) -> Stages:
+        """Which caps are looked at for how many bad rows."""
+        return rank_stages(self.plan.n_units, error=first_error(self.plan), sides=self.plan.question.side.number)
+
+    def _looks(self, bad_rows: int) -> list[dict[int, int]]:
+        """Return the sum, slack included, that each cap asks for, wherever p must be small."""
+        n, sides = self.plan.n_units, self.plan.question.side.number
+        caps, shares, values, out = caps_of(n), shares_of(n), np.array([n]), []
+        # A tenth of the rows, bad, could have led to the way with many ties, whose p-value is twice as large; both
+        # sides of a smallest effect have the other way only.
+        one_way = bool(self.plan.question.min_effect) and sides == 2
+        for bad, places in stages_up_to(self.stages, bad_rows):
+            ties = 2 if REPEAT_SHARE * bad >= n and not one_way else 1
+            logs = np.log(self.error / sides / ties * shares[list(places)] / shares[list(places)].sum())
+            out.append({
+                place: critical_sum(n, caps[place], float(log)) + int(slack_of(bad, values, caps[place])[0])
+                for place, log in zip(places, logs, strict=True)
+            })  # fmt: skip
+        return out
+
+    @cached_property
+    def _filter(self) -> dict[int, int]:
+        """The majority that passes the filter, by size; empty where every feature passes."""
+        largest = filter_of(self.plan)
+        return {} if largest >= 1 else self.signs.passing(largest)
+
+    def possible(self, bad_rows: int) -> bool:
+        """Whether values of one sign are selected at so many bad rows."""
+        n, caps = np.array([self.plan.n_units]), caps_of(self.plan.n_units)
+        extra = bad_rows - self.plan.bad_rows
+        if self._filter and all(self.signs.buckets(size) < k + extra for size, k in self._filter.items()):
+            return False
+        return all(
+            any(int(score_sums(n, caps[place])[0]) >= t for place, t in sums.items()) for sums in self._looks(bad_rows)
+        )
+
+    def chance(self, effect: float, *, opposed: bool = False, alone: int | None = None) -> float:
+        """Return the chance that some cap selects wherever it must; that of the cap at one place, where named.
+
+        Nearly everything that ranks select passes the filter: where not, that is what decides.
+        """
+        n = self.plan.n_units - (self.plan.bad_rows if opposed else 0)
+        model = _JointLaw(effect, n, caps_of(self.plan.n_units))
+        z, found = model.values, np.ones(POINTS, dtype=bool)
+        for sums in self._looks_here:
+            asked = {p: t for p, t in sums.items() if alone in (None, p)}
+            found &= np.any([z[:, p] >= model.quantile(p, t) for p, t in asked.items()], axis=0) if asked else False
+        passes = self.signs.best(self._filter, effect, opposed=opposed) if self._filter else 1.0
+        return min(float(found.mean()), passes)
+
+    @cached_property
+    def _looks_here(self) -> list[dict[int, int]]:
+        return self._looks(self.plan.bad_rows)
+
+    def statistics(self) -> Iterator[tuple[int, dict[str, float]]]:
+        """Yield every cap that is looked at."""
+        caps, n = caps_of(self.plan.n_units), np.array([self.plan.n_units])
+        for place in self._looks_here[-1]:
+            largest = int(score_sums(n, caps[place])[0])
+            yield place, {"cap": caps[place], "largest": largest, "sum": max(sums[place] for sums in self._looks_here)}
+
+
+class _JointLaw:
+    """The joint law of capped sums of n normal values with a mean, as normal values.
+
+    T ≈ n·Σh(xᵢ) with h(x) = 1{x > 0}·min(F(|x|), c) + P(|x| ≤ Y, F(Y) < c), where F is the law of |Y| and c = C/n
+    (Hájek's projection): its variance is n³·Var h. The mean is exact.
+    """
+
+    def __init__(self, effect: float, n: int, caps: tuple[int, ...]) -> None:
+        from scipy.special import chndtrix, ndtr
+
+        x, weights = _nodes(effect)
+        above, size_of = x > 0, np.abs(x)
+        law = ndtr(size_of - effect) - ndtr(-size_of - effect)
+        scores = []
+        self.means, self.all_above = [], float(ndtr(effect)) ** n
+        self.largest = [int(score_sums(np.array([n]), cap)[0]) for cap in caps]
+        for cap in caps:
+            c = min(1.0, cap / n)
+            last = math.sqrt(chndtrix(c, 1, effect * effect)) if c < 1 else math.inf  # quantile of |Y|
+            inside = ndtr(last - effect) - ndtr(size_of - effect)
+            scores.append(np.where(above, np.minimum(law, c), 0.0) + np.maximum(inside, 0.0))
+            self.means.append(n * float(weights[above] @ _mean_score(law[above], n, cap)))
+        h = np.array(scores) - np.array(scores) @ weights[:, np.newaxis]
+        covariance = (h * weights) @ h.T
+        self.variances = n**3 * np.diag(covariance)
+        spread = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+        correlation = covariance / np.outer(spread, spread)
+        np.fill_diagonal(correlation, 1.0)
+        values, vectors = np.linalg.eigh(correlation)
+        self.values = _points(len(caps)) @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+
+    def quantile(self, place: int, total: int) -> float:
+        """Return what a normal value must reach for the sum of one cap to reach a total."""
+        from scipy.special import betainc, ndtri
+
+        width = self.largest[place] + 1.0
+        if total >= width:
+            return math.inf
+        mean = min(self.means[place] + 0.5, width - 0.5) / width
+        variance = max(float(self.variances[place]) / width**2, 1e-14)
+        both = max(mean * (1 - mean) / variance - 1, 1.0)
+        below = float(betainc(mean * both, (1 - mean) * both, total / width))
+        return float(ndtri(min(below, 1 - self.all_above)))  # values that are all above zero reach any total there is
+
+
+def _nodes(effect: float) -> tuple[FloatArray, FloatArray]:
+    """Return nodes and weights of a normal law with this mean, apart on both sides of zero."""
+    nodes, weights = _legendre()
+    x, out = [], []
+    for low, high in ((min(effect - FARTHEST, 0.0), 0.0), (max(effect - FARTHEST, 0.0), effect + FARTHEST)):
+        half = 0.5 * (high - low)
+        x.append(low + half * (1 + nodes))
+        out.append(half * weights)
+    values = np.concatenate(x)
+    density = np.concatenate(out) * np.exp(-0.5 * (values - effect) ** 2)
+    return values, density / density.sum()
+
+
+@lru_cache(maxsize=1)
+def _legendre() -> tuple[FloatArray, FloatArray]:
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    return nodes, weights
+
+
+@lru_cache(maxsize=8)
+def _points(dimensions: int) -> FloatArray:
+    """Return normal values that fill space evenly: multiples of powers of the root of g^(k+1) = g + 1."""
+    from scipy.special import ndtri
+
+    root = 2.0
+    for _ in range(64):
+        root = (1 + root) ** (1 / (dimensions + 1))
+    steps_ = root ** -np.arange(1.0, dimensions + 1)
+    return np.asarray(ndtri((0.5 + np.outer(np.arange(1, POINTS + 1), steps_)) % 1.0))
+
+
+def _mean_score(law: FloatArray, n: int, cap: int) -> FloatArray:
+    """Return E min(1 + B, C), where B of n − 1 other values are smaller, each with probability ``law``."""
+    from scipy.special import bdtr
+
+    if cap >= n:
+        return 1 + (n - 1) * law
+    below = bdtr(cap - 1, n - 1, law)
+    fewer = bdtr(cap - 2, n - 2, law) if cap > 1 else np.zeros_like(law)
+    return np.asarray(cap * (1 - below) + below + (n - 1) * law * fewer)
+
+
+# The mean itself.
+
+
+@dataclass(frozen=True)
+class SumPower(OneSamplePower):
+    """Sums of a bounded influence, where the scale that is given is the standard deviation."""
+
+    @cached_property
+    def test(self) -> MeanTest:
+        """The test of a column of scale one."""
+        return nulls.mean_test(self.plan, np.ones(1))
+
+    def possible(self, bad_rows: int) -> bool:
+        """Whether sums can reach the bound at so many bad rows."""
+        test = nulls.mean_test(replace(self.plan, bad_rows=bad_rows), np.ones(1))
+        return self.plan.n_units * nulls.psi_max(test.kappa) >= nulls.bound(test, self.error, bad_rows)
+
+    def chance(self, effect: float, *, opposed: bool = False, alone: int | None = None) -> float:  # noqa: ARG002
+        """Return the chance by the normal law of the sum; the influence of a bad row that opposes is the largest."""
+        from scipy.special import ndtr
+
+        m, test = self.plan.bad_rows, self.test
+        x, weights = _nodes(effect)
+        psi = steps(x / test.unit[0], test.kappa) / GRID
+        mean = float(weights @ psi)
+        variance = float(weights @ (psi - mean) ** 2)
+        voting = self.plan.n_units - (m if opposed else 0)
+        sum_ = voting * mean - (m * nulls.psi_max(test.kappa) if opposed else 0.0)
+        beyond = sum_ - nulls.bound(test, self.error, m)
+        return float(ndtr(beyond / math.sqrt(max(voting * variance, 1e-24))))
+
+    def statistics(self) -> Iterator[tuple[int, dict[str, float]]]:
+        """Yield the one sum, with half the width of an interval."""
+        yield 0, {"half_width": 2 * float(self.test.unit[0]) * self.test.bias / self.plan.n_units}

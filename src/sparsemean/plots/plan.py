@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsemean._fit.power import smallest_effect
+from sparsemean._fit.power import at_rows
 from sparsemean._stats.planning import MIN_ROWS
+from sparsemean._stats.power import power_of
 from sparsemean._util.checks import fraction_of_rows, pluralize
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import FloatArray, IntArray
@@ -64,7 +65,9 @@ def plot_plan(
         raise InputError("contaminations", f"be one to {len(CYCLE)} numbers", f"{len(shares)} of them")
     numbers = _numbers(plan, n_range)
     power = DEFAULT_POWER if plan.outlook is None else plan.outlook.power
-    curves = np.array([[smallest_effect(plan, int(n), share, power) for n in numbers] for share in shares])
+    curves = np.array(
+        [[power_of(at_rows(plan, int(n), share=share)).smallest(power) for n in numbers] for share in shares]
+    )
     ax = axes_for(ax)
     ax.set(xscale="log", yscale="log", xlim=(numbers[0], numbers[-1]))
     for k, (share, curve) in enumerate(zip(shares, curves, strict=True)):
@@ -133,7 +136,7 @@ def _draw_nothing(ax: Axes, numbers: IntArray, curves: FloatArray, least: float)
 
 def _draw_own(ax: Axes, plan: Plan, power: float) -> None:
     """Mark the plan itself, where it can find anything and lies within the axes."""
-    own = smallest_effect(plan, plan.n_units, plan.contamination, power)
+    own = power_of(at_rows(plan, plan.n_units)).smallest(power)
     left, right = ax.get_xlim()
     if np.isfinite(own) and left <= plan.n_units <= right:
         label = f"this plan: {own:.2g}"
