@@ -363,10 +363,12 @@ def test_a_tiny_donor_does_not_cost_the_others_their_cells() -> None:
 def test_too_few_donors_are_told_what_helps() -> None:
     adata = nested(6)
     with pytest.raises(
-        InputError, match=r"donors must be enough .* level 0.05: got 3 and 3 donors, .* is 0.1; more donors are needed"
+        InputError, match=r"must be large enough for a test at level 0.05: got 3 and 3 subjects.* is 0.1: give more"
     ):
         tl.rank_genes_groups(adata, "ill", donors="donor")
-    with pytest.raises(InputError, match="name two donors or more of each group: got one donor of 'no'"):
+    with pytest.raises(
+        InputError, match="donors must name two subjects or more of each class: got one subject of class 'no'"
+    ):
         tl.rank_genes_groups(adata[:40].copy(), "ill", donors="donor")
     adata.obs["kind"] = np.arange(adata.n_obs) % 2
     few = tl.rank_genes_groups(adata, "kind", donors="donor")

@@ -79,7 +79,7 @@ def test_pointing_shows_a_feature_everywhere(wide: Path, open_page: Any) -> None
     first = names(page)[0]
     page.locator(NAMES).first.locator("button").click()
     page.mouse.move(2, 2)  # off the rows, which else pass under it while the page scrolls
-    for plot in ("volcano", "robustness", "path"):
+    for plot in ("volcano", "robustness", "forest"):
         page.locator(f"#{plot} .area").scroll_into_view_if_needed()
         x, y = place(page, plot)
         page.mouse.move(x, y)
@@ -179,7 +179,7 @@ def test_downloads_have_every_digit(wide: Path, wide_estimate: Estimate, open_pa
 def test_odd_pages_load_and_names_stay_names(odd_pages: dict[str, Path], open_page: Any) -> None:
     for path in odd_pages.values():
         page = open_page(path)
-        assert page.locator("figure svg").count() == (5 if "no_data" in path.name else 6)
+        assert page.locator("figure svg").count() == (4 if "no_data" in path.name else 5)
         assert "undefined" not in page.inner_text("body")
         assert "NaN" not in page.inner_text("body")
     page = open_page(odd_pages["names"])

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
-from sparsemean._stats.power import power_of
 from sparsemean._stats.planning import plan_fit
+from sparsemean._stats.power import power_of
 
 SHORT = {(125, 0.0), (125, 0.15), (600, 0.01), (600, 0.05), (2000, 0.05)}
 

@@ -70,7 +70,7 @@ def write_page(estimate: Estimate) -> str:
     try:
         if PAGE.exists() and OURS not in PAGE.read_bytes()[:2000]:
             return f"No report was written: {PAGE} is there already, and is no report of ours."
-        estimate.report(PAGE, title="Gene expression by recorded sex", group_names=("women", "men"))
+        estimate.report(PAGE, title="Gene expression by recorded sex")
     except (InputError, MissingExtraError, OSError) as error:
         return f"No report was written: {error}"
     return f"Written: {PAGE}, a report to open in a browser."

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsemean._fit.afterwards import strongest_first
-from sparsemean._fit.messages import how_tested
 from sparsemean._report import columns, plot_data
 from sparsemean._report.columns import WITHOUT_ANY
 from sparsemean._report.guarantees import guarantees_of
@@ -21,7 +20,7 @@ from sparsemean._report.plot_data import MOST_STOPS, STOPS_OF_MANY, DecidedAgain
 from sparsemean._report.strongest import closest_first, overview, without_bad_rows
 from sparsemean._report.summary import TESTS_SHOWN, below_verdict, summary
 from sparsemean._report.verdict import MEANINGS, verdict, verdict_of, which_tests
-from sparsemean._report.wording import Several, Wording, direction, percent, wording_of, wordings_of
+from sparsemean._report.wording import Several, Wording, direction, wording_of, wordings_of
 from sparsemean._stats.planning import SELECTIONS
 from sparsemean._util.checks import pluralize
 from sparsemean._util.files import check_writable, replacing
@@ -96,7 +95,7 @@ def page_data(wording: Wording, *, tests: int = 1, again: DecidedAgain | None = 
         "n_units": plan.n_units,
         "n_features": plan.n_features,
         "bad_rows": plan.bad_rows,
-        "bad": _bad(wording),
+        "bad": f"{' and '.join(f'{number:,}' for number in wording.allowed)} {wording.noun}s",
         "contamination": plan.contamination,
         "level": plan.question.level,
         "selection": plan.question.selection,
@@ -114,107 +113,45 @@ def page_data(wording: Wording, *, tests: int = 1, again: DecidedAgain | None = 
         "volcano": plot_data.volcano_data(wording, listed),
         "shares": plot_data.share_data(wording, listed, again=again, tests=tests),
         "values": plot_data.values_data(estimate, listed, tests=tests),
-        "path": None if wording.names else plot_data.path_data(wording, listed[: wording.k]),
         "robustness": plot_data.robustness_data(wording),
         "rows": plot_data.rows_data(wording, most=plot_data.MOST_POINTS // tests),
-        "summary": summary(estimate, wording.names),
+        "summary": summary(estimate),
         "versions": dict(estimate.status.versions),
     }
 
 
-def _bad(wording: Wording) -> str:
-    """Say how many bad rows are planned for."""
-    return f"{' and '.join(f'{number:,}' for number in wording.allowed)} {wording.noun}s"
-
-
-# The fit in four numbers, and all of its settings.
-
-
-def facts(wording: Wording) -> list[tuple[str, str]]:
-    """Return four numbers with what they are."""
-    estimate, plan, k, nouns = wording.estimate, wording.plan, wording.k, f"{wording.noun}s"
-    of = f" of {wording.label} and {wording.reference}" if wording.names else ""
-    may = "look bad and may be" if plan.auto else "may be bad"
-    allowed = _bad(wording) if wording.names else f"{plan.bad_rows:,}"
-    certified = int(np.sum(estimate.decision.last[estimate.support] >= plan.bad_rows))
-    if not k:
-        survival = ("–", "nothing selected that could survive")
-    elif wording.paper:
-        survival = (f"{certified:,} of {k:,}", f"would be selected by {SELECTIONS['fwer']} too")
-    else:
-        least = float(estimate.max_contamination[estimate.support].min())
-        survival = (percent(least), f"bad {wording.each} survived by every one of them")
-    return [
-        (f"{k:,} of {plan.n_features:,}", "feature selected" if k == 1 else "features selected"),
-        (" and ".join(f"{n:,}" for n in wording.sizes), f"{nouns}{of}, of which {allowed} {may}"),
-        ("none" if wording.paper else percent(plan.question.level), wording.rule.caption),
-        survival,
-    ]
+# All of its settings.
 
 
 def settings(wording: Wording) -> list[tuple[str, str]]:
-    """Return settings by name, in words."""
-    plan, status, question = wording.plan, wording.estimate.status, wording.plan.question
-    auto, of_all = "auto, as many as look bad: " if plan.auto else "", f"{plan.bad_rows:,} of {plan.n_units:,}"
-    one_sample = wording.names is None
-    bad = f"{wording.shares}, {of_all}" if one_sample else f"{wording.bad}, {wording.shares}; {wording.wrong_labels}"
-    contamination = [("Contamination", f"{auto}{bad}")]
-    subjects = f"{plan.n_units:,}, {'their rows dealt together' if one_sample else 'one mean each'}"
-    said = [
-        ("Data", f"{plan.n_rows:,} rows, {plan.n_features:,} features"),
-        *(contamination if one_sample else []),
-        ("Selection", f"{question.selection}: {SELECTIONS[question.selection]}, {wording.rule.error}"),
-        ("Level", f"{question.level:g}"),
-        ("Missing values", "left out" if question.missing == "omit" else "refused"),
-        *(_of_one_sample(wording) if one_sample else [*contamination, *_of_groups(wording)]),
-        ("Subjects", "" if wording.estimate.units is None else subjects),
-        ("Fitted in", f"{status.seconds:.2f} s"),
-    ]
-    return [(name, value) for name, value in said if value]
-
-
-def _of_groups(wording: Wording) -> list[tuple[str, str]]:
-    plan, difference = wording.plan, direction((wording.reference, wording.label))
-    family = f"{plan.n_hypotheses:,} hypotheses: {plan.n_tests:,} tests of {plan.n_features:,} features"
-    return [
-        ("Comparison", f"{difference}, by ranks (Mann–Whitney), {wording.groups}"),
-        ("Alternative", wording.looked_for.removesuffix(".")),
-        ("Family", family if plan.n_tests > 1 else ""),
-        ("Strata", f"{plan.n_strata:,}, compared within each" if plan.n_strata > 1 else ""),
-    ]
-
-
-def _of_one_sample(wording: Wording) -> list[tuple[str, str]]:
-    estimate, plan, walk = wording.estimate, wording.plan, wording.plan.walk
-    sizes = ", ".join(map(str, walk.bucket_sizes))
-    buckets = f"rows in a bucket: {sizes}" if walk.n_buckets is None else f"{walk.n_buckets:,} of {sizes} rows"
-    buckets += ", for β and paths" if plan.question.test == "ranks" else ""
-    scale = f"from {pluralize(plan.scale_rows, 'row')}" if plan.scale_rows else "given"
-    null = [0.0] if estimate.shift is None else estimate.shift
-    read_at = f"support read at {walk.select_at}, values at {walk.estimate_at or 'the limit'}"
-    return [
-        ("Target", "the mean, whatever the skew" if wording.of_means else ""),
-        ("Scale", f"bounds of the standard deviations, {scale}" if wording.of_means else ""),
-        ("Noise", "" if wording.of_means else "symmetric"),
-        ("Test", "" if wording.of_means else how_tested(plan)),
-        ("Buckets", "" if wording.of_means else buckets),
-        ("Null value", wording.null or f"{np.min(null):g} to {np.max(null):g}, one for each feature"),
-        ("Values", _values(wording)),
-        ("Rows screened", "yes" if plan.question.screen_rows else "no"),
-        ("Step size, initial scale", f"{walk.eta:g}, {walk.alpha:g}"),
-        ("Seed", str(estimate.seed)),
-        ("Iterations", read_at if wording.paper else ""),
-        ("Fewest features", str(walk.min_selected) if wording.paper else ""),
-    ]
-
-
-def _values(wording: Wording) -> str:
-    plan = wording.plan
-    if not wording.estimate.has_values:
-        return "none, as the rows were not at hand"
-    if wording.of_means and plan.question.refine in ("", "auto"):
-        return "root of the influence sum, on all rows"
-    return f"{plan.question.refine}, on {plan.question.refine_on}" if plan.question.refine else "median of bucket means"
+    """Return what was asked, by the names of parameters, and how it was done."""
+    estimate, plan, question, walk = wording.estimate, wording.plan, wording.plan.question, wording.plan.walk
+    said: dict[str, object] = {
+        "Data": f"{plan.n_rows:,} rows, {plan.n_features:,} features",
+        "Subjects": f"{plan.n_units:,}" if estimate.units is not None else "",
+        "Compared": f"{direction(wording.names)}{wording.strata}, {wording.groups}" if wording.names else "",
+        "Family": f"{plan.n_hypotheses:,} hypotheses of {plan.n_tests:,} tests" if plan.n_tests > 1 else "",
+        "Test": estimate.status.test,
+        "contamination": f"{'auto, as many as look bad: ' if plan.auto else ''}{wording.bad} ({wording.shares})",
+        "selection": f"{question.selection}: {SELECTIONS[question.selection]}, {wording.rule.error}",
+        **{name: getattr(question, name) for name in ("level", "target", "min_effect", "missing")},
+        "alternative": question.side,
+    }
+    if not wording.names:
+        null = np.zeros(1) if estimate.shift is None else estimate.shift
+        said |= {
+            "null": wording.null or f"{null.min():g} to {null.max():g}, one for each feature",
+            "scale": f"bounds from {pluralize(plan.scale_rows, 'row')}" if plan.scale_rows else "",
+            "refine": f"{question.refine}, on {question.refine_on}" if question.refine else "none",
+            "screen_rows": question.screen_rows,
+            "bucket_sizes": ", ".join(map(str, walk.bucket_sizes)),
+            "n_buckets": walk.n_buckets or "",
+            "step_size, init_scale": f"{walk.eta:g}, {walk.alpha:g}",
+            "n_iter": f"{walk.select_at}, {walk.estimate_at or 'the limit'}" if wording.paper else "",
+            "min_selected": walk.min_selected or "",
+        }
+    said |= {"random_state": estimate.seed, "Fitted in": f"{estimate.status.seconds:.2f} s"}
+    return [(name, str(value)) for name, value in said.items() if value != ""]
 
 
 # One HTML file: the template, the style, the scripts and the data put together.
@@ -222,7 +159,7 @@ def _values(wording: Wording) -> str:
 HERE = Path(__file__).parent / "template"
 ENDINGS = (".html", ".htm")
 SCRIPTS = (
-    "tests", "base", "state", "numbers", "axes", "plot", "volcano", "values", "path", "forest", "robustness", "rows",
+    "tests", "base", "state", "numbers", "axes", "plot", "volcano", "values", "forest", "robustness", "rows",
     "table", "share", "download", "start",
 )  # fmt: skip
 """In this order they are one script."""
@@ -242,44 +179,28 @@ def write_report(
     *,
     title: str | None = None,
     row_names: Sequence[object] | None = None,
-    group_names: Sequence[object] | None = None,
 ) -> None:
     """Write the page to ``path``, of several tests with a choice among them; what was there stays if this fails."""
     target = Path(path)
     check_report(target)
     if isinstance(result, Estimate):
-        wording = page_wording(result, title=title, row_names=row_names, group_names=group_names)
-        page = page_of_one(wording, file_name=target.stem)
+        page = page_of_one(page_wording(result, title=title, row_names=row_names), file_name=target.stem)
     else:
-        if group_names is not None:
-            raise InputError("group_names", "be left out where there are several tests", repr(group_names))
         page = page_of_tests(result, title=title, row_names=row_names, file_name=target.stem)
     with replacing(target) as temporary:
         temporary.write_bytes(page.encode("utf-8", errors="replace"))  # half of a surrogate pair becomes "?"
 
 
-def page_wording(
-    estimate: Estimate,
-    *,
-    title: str | None = None,
-    row_names: Sequence[object] | None = None,
-    group_names: Sequence[object] | None = None,
-) -> Wording:
+def page_wording(estimate: Estimate, *, title: str | None = None, row_names: Sequence[object] | None = None) -> Wording:
     """Take names as given, else from the data where the estimate still holds them."""
-    n, groups, source = estimate.plan.n_rows, bool(estimate.plan.sizes), estimate.source
+    n, source = estimate.plan.n_rows, estimate.source
     if row_names is None and source is not None and source.row_names is not None:
         row_names = source.row_names.tolist()
     if row_names is not None and (isinstance(row_names, str) or len(row_names) != n):
         raise InputError("row_names", f"have one name for each of the {n} rows", len(row_names))
-    if group_names is not None and (len(group_names) != 2 or not groups):
-        rule = "have the names of the two groups" if groups else "be left out where there is one group"
-        raise InputError("group_names", rule, repr(group_names))
-    names = None if group_names is None else (visible(group_names[0]), visible(group_names[1]))
-    rows = None if row_names is None else tuple(map(visible, row_names))
-    wording = wording_of(estimate, names, row_names=rows)
-    groups_differ = f"What differs between {wording.reference} and {wording.label}"
-    title = title or (groups_differ if groups else "Which features have a mean")
-    return replace(wording, title=visible(title))
+    wording = wording_of(estimate, row_names=None if row_names is None else tuple(map(visible, row_names)))
+    own = f"What differs between {wording.reference} and {wording.label}"
+    return replace(wording, title=visible(title or (own if wording.names else "Which features have a mean")))
 
 
 def page_of_one(wording: Wording, *, file_name: str = "report") -> str:
@@ -330,8 +251,7 @@ def _content(
         "first": min(columns.FIRST, wording.k or WITHOUT_ANY),
         "verdict": verdict_of(wording),
         "kinds": MEANINGS,
-        "facts": facts(wording),
-        "rest": below_verdict(wording.estimate, wording.names),
+        "rest": below_verdict(wording.estimate),
         "promises": guarantees_of(wording),
         "settings": settings(wording),
         "versions": wording.estimate.status.versions,

@@ -16,7 +16,7 @@ from sparsemean._report.verdict import features_against
 from sparsemean._report.wording import Wording, percent, wording_of
 from sparsemean._stats import path
 from sparsemean._stats.decision import Decision, error_after_selection
-from sparsemean._stats.planning import DEFAULT_ITERATIONS, bad_rows
+from sparsemean._stats.planning import bad_rows
 from sparsemean._stats.row_scores import limit
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.plots.bad_rows import lost_at, planned_share, steps
@@ -49,62 +49,6 @@ def count_on_grid(x: FloatArray, y: FloatArray, cells: tuple[int, int] = CELLS) 
 def _range(values: FloatArray) -> tuple[float, float]:
     low, high = float(values.min()), float(values.max())
     return (low, high) if high > low else (low - 0.5, high + 0.5)
-
-
-# How features leave zero: their walks where the data are at hand.
-
-MOST = 200
-"""Selected features whose walk is drawn, the strongest; all of them have an entry time in the table."""
-REST = 30
-POINTS = 121
-"""Times at which walks are drawn: every fifth of the paper's 600 iterations."""
-MOST_MEANS = 20_000_000
-"""Values, or bucket means that are walked, that are looked at for a picture."""
-
-
-def path_data(wording: Wording, listed: IntArray) -> dict[str, object]:
-    """Return log₁₀|μ̂_t − null| in thousandths of the first of ``listed`` and of the nearest of the rest.
-
-    Without the data ``times`` is empty and the page draws entry times.
-    """
-    estimate, plan = wording.estimate, wording.plan
-    room = MOST_MEANS // max(1, plan.n_rows)
-    if estimate.source is None or not room:
-        return {"times": [], "walks": [], "rest": [], "alpha": None, "read_at": None}
-    shown, nearest = listed[: min(MOST, room)], _nearest(estimate, min(REST, max(0, room - listed.size)))
-    last = plan.walk.estimate_at or DEFAULT_ITERATIONS
-    times = np.unique(np.linspace(1, last, POINTS).round().astype(np.intp))
-    both = np.concatenate((shown, nearest))
-    walked = _sizes(estimate, both, last)[times] if both.size else np.empty((times.size, 0))
-    return {
-        "times": times.tolist(),
-        "walks": _thousandths(walked[:, : shown.size]),
-        "rest": _thousandths(walked[:, shown.size :]),
-        "alpha": plan.walk.alpha if wording.paper else None,  # elsewhere α is in units of each feature's own
-        "read_at": plan.walk.select_at if wording.paper and plan.walk.select_at <= last else None,
-    }
-
-
-def _sizes(estimate: Estimate, features: IntArray, last: int) -> FloatArray:
-    walks = estimate.trajectory(features, last)
-    return np.abs(walks if estimate.shift is None else walks - estimate.shift[features])
-
-
-def _nearest(estimate: Estimate, number: int) -> IntArray:
-    """Return the features nearest to being selected, by |β|."""
-    strength = np.abs(estimate.beta)
-    strength[estimate.support] = -1.0
-    number = min(number, strength.size - estimate.support.size)
-    if number <= 0:
-        return np.empty(0, dtype=np.intp)
-    return np.asarray(np.argpartition(-strength, number - 1)[:number], dtype=np.intp)
-
-
-def _thousandths(sizes: FloatArray) -> list[list[int | None]]:
-    """Return a list for each column; what is zero has no logarithm."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = 1000 * np.log10(sizes.T)
-    return [[round(value) if np.isfinite(value) else None for value in walk.tolist()] for walk in logs]
 
 
 # How many features are left as more rows may be bad.
@@ -320,6 +264,8 @@ def _intervals(decided: Estimate, features: IntArray) -> FloatArray | None:
 
 MOST_VALUED, MOST_VALUES = 40, 200
 """Features whose values are on the page, the strongest, and how many of each group."""
+MOST_READ = 20_000_000
+"""Values that are read again for a picture."""
 
 
 def values_data(estimate: Estimate, listed: IntArray, *, tests: int = 1) -> list[dict[str, object]]:
@@ -328,7 +274,7 @@ def values_data(estimate: Estimate, listed: IntArray, *, tests: int = 1) -> list
     Suspects come apart, with their place among all of them, their group and their value. Of the other values there are
     evenly spaced order statistics, the smallest and the largest among them. Boxes are quartiles of all values.
     """
-    shown = listed[: min(max(1, MOST_VALUED // tests), MOST_MEANS // max(1, estimate.plan.n_rows))]
+    shown = listed[: min(max(1, MOST_VALUED // tests), MOST_READ // max(1, estimate.plan.n_rows))]
     if estimate.source is None or not shown.size or (tests > 1 and not estimate.source.source.in_memory):
         return []  # where there are several tests each would read the file again
     columns = estimate.source.source.take(shown)

@@ -12,7 +12,7 @@ from sparsemean._fit.messages import how_tested
 from sparsemean._report.guarantees import MISSING, chosen_by_looking, of_null
 from sparsemean._report.strongest import CLOSEST, SHOWN, closest_in_words, nearest, needed, overview
 from sparsemean._report.verdict import selected_by_test, shared_share, verdict, which_tests, worst_first
-from sparsemean._report.wording import REST, RULES, TESTS, Names, Several, Wording, direction, wording_of, wordings_of
+from sparsemean._report.wording import REST, RULES, TESTS, Several, Wording, direction, wording_of, wordings_of
 from sparsemean._stats import path
 from sparsemean._stats.planning import SELECTIONS
 from sparsemean._util.checks import list_names, pluralize
@@ -30,18 +30,15 @@ TESTS_SHOWN = 60
 """Tests that a notebook lists, and whose content a page has: some hundred pairs would make it too large."""
 
 
-def summary(result: Estimate | Several, names: Names | None = None) -> str:
-    """Say the verdict, then what was done and found besides, notes, and in the end what is promised of it.
-
-    A line each; two groups by the ``names`` given, else by their own.
-    """
-    return "\n".join((*verdict(result, names), *below_verdict(result, names)))
+def summary(result: Estimate | Several) -> str:
+    """Say the verdict, then what was done and found besides, notes, and last what is promised of it: a line each."""
+    return "\n".join((*verdict(result), *below_verdict(result)))
 
 
-def below_verdict(result: Estimate | Several, names: Names | None = None) -> list[str]:
+def below_verdict(result: Estimate | Several) -> list[str]:
     """Return the lines of a summary that follow the verdict."""
     if isinstance(result, Estimate):
-        wording, messages = wording_of(result, names), list(result.status.messages)
+        wording, messages = wording_of(result), list(result.status.messages)
         done, promised = _done_and_found(wording), _details(wording)
     else:
         tests, messages = wordings_of(result), shared_notes(list(result.results.values()))

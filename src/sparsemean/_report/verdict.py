@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sparsemean._fit.messages import DEPENDENT
-from sparsemean._report.wording import REST, Names, Q, Several, Wording, percent, wording_of, wordings_of
+from sparsemean._report.wording import REST, Q, Several, Wording, percent, wording_of, wordings_of
 from sparsemean._stats.row_scores import FEW, LABEL, LARGE, TOGETHER
 from sparsemean._util.checks import count_of, list_names, pluralize
 from sparsemean._util.records import FloatArray, IntArray
@@ -32,13 +32,10 @@ SHOWING = 80
 """Rows from which on a few bad ones that are far off show nearly always."""
 
 
-def verdict(
-    result: Estimate | Several, names: Names | None = None, *, row_names: Sequence[object] | None = None
-) -> tuple[str, ...]:
+def verdict(result: Estimate | Several, *, row_names: Sequence[object] | None = None) -> tuple[str, ...]:
     """Return the verdict, a sentence or two a line: found, withstood, suspected; what there is not is left out.
 
-    Groups are called by ``names`` (of the reference and of the label), rows by ``row_names``, one for each, else both
-    by their own.
+    Rows are called by ``row_names``, one for each, else by their own.
 
     Examples
     --------
@@ -48,7 +45,7 @@ def verdict(
     '4 of 100 features have a mean other than 0 (2 up, 2 down), even if any 60 of the 600 rows are wrong.'
     """
     if isinstance(result, Estimate):
-        return verdict_of(wording_of(result, names, row_names=row_names))
+        return verdict_of(wording_of(result, row_names=row_names))
     tests = wordings_of(result, row_names)
     return _lines(tests[0], *_of_tests(tests))
 

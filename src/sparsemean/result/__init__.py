@@ -434,7 +434,7 @@ class Estimate(LeftThere):
         path : path
             The file to write.
         **names
-            ``title``, ``row_names`` (one for each row) and ``group_names`` (of the two groups): what is shown.
+            ``title`` and ``row_names`` (one for each row): what is shown.
         """
         from sparsemean._report.page import write_report
 

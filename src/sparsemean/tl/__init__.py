@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from sparsemean._data.anndata import read_anndata
-from sparsemean._data.source import Array
+from sparsemean._data.source import Array, as_dense
 from sparsemean._data.table import Table, as_names
 from sparsemean._evidence.ranks import REST
 from sparsemean._fit import designs, two_sample
@@ -28,7 +27,6 @@ from sparsemean.tl._cells import CellDesign, Tests, differences_within
 if TYPE_CHECKING:
     import pandas as pd
     from anndata import AnnData
-    from scipy.sparse import coo_array
 
 __all__ = ["rank_genes_groups"]
 
@@ -150,7 +148,7 @@ def rank_genes_groups(
     least = integer(min_cells, argument="min_cells", least=1, rule="be a whole number from 1 on")
     key = KEY if key_added is None else key_added
     labels = {argument: adata.obs[column] for argument, column in columns.items()}
-    design = CellDesign.of(labels, (reference, groups), as_names(adata.obs_names), least, params.get("level", 0.05))
+    design = CellDesign.of(labels, (reference, groups), as_names(adata.obs_names), least)
     tests = design.tests
     compared = adata if design.kept.size == adata.n_obs else adata[design.kept]
     table, raw = _table(compared, layer, use_raw, columns.values())
@@ -214,7 +212,6 @@ def _table(adata: AnnData, layer: str | None, use_raw: bool | None, known: Colle
 
 # What is computed: the tests, and the plain averages that scanpy shows beside them.
 
-Values: TypeAlias = FloatArray | npt.NDArray[np.bool_]
 Numbers: TypeAlias = dict[str, Array]
 
 
@@ -312,43 +309,23 @@ class _Profiles:
 
 def _profiles(table: Table, codes: IntArray, *, skip_missing: bool) -> _Profiles:
     """Add the cells of every group up, in one reading."""
+    from scipy.sparse import csr_array
+
     sizes = np.bincount(codes)
+    group = csr_array((np.ones(codes.size), (codes, np.arange(codes.size))), shape=(sizes.size, codes.size))
     sums, nonzero, number = np.empty((3, sizes.size, table.shape[1]))
     negative, whole = False, True
     for first, block in designs.pieces(table, skip_missing=skip_missing):
         at = slice(first, first + block.shape[1])
-        sparse = None if isinstance(block, np.ndarray) else block.tocoo()
-        stored = np.array(block, dtype=np.float64) if sparse is None else sparse.data.astype(np.float64)
-        add = _dense_sums(codes, sizes.size) if sparse is None else _sparse_sums(codes, sparse, sizes.size)
-        number[:, at] = sizes[:, np.newaxis]
-        if skip_missing:
-            number[:, at] -= add(np.isnan(stored))
-            np.nan_to_num(stored, copy=False)
-        sums[:, at], nonzero[:, at] = add(stored), add(stored != 0)
+        values: Any = block.astype(np.float64)
+        stored, missing = values if isinstance(values, np.ndarray) else values.data, values != values
+        np.nan_to_num(stored, copy=False)
+        added = (np.asarray(as_dense(group @ each), dtype=np.float64) for each in (values, values != 0, missing))
+        sums[:, at], nonzero[:, at], gaps = added
+        number[:, at] = sizes[:, np.newaxis] - gaps
         negative = negative or bool((stored < 0).any())
         whole = whole and np.array_equal(stored, np.rint(stored))
     return _Profiles(sums, nonzero, number, "scaled" if negative else "counts" if whole else None)
-
-
-def _dense_sums(codes: IntArray, n_groups: int) -> Callable[[Values], FloatArray]:
-    """Return what adds up the rows of every group."""
-    from scipy.sparse import csr_array
-
-    n = codes.size
-    ones = csr_array((np.ones(n), (codes, np.arange(n))), shape=(n_groups, n))
-    return lambda stored: np.asarray(ones @ stored)
-
-
-def _sparse_sums(codes: IntArray, block: coo_array, n_groups: int) -> Callable[[Values], FloatArray]:
-    """Return what adds up values that stand in the places of a block's, by group and column."""
-    shape = n_groups, block.shape[1]
-    places = codes[block.row] * shape[1] + block.col
-
-    def add(stored: Values) -> FloatArray:
-        added = np.bincount(places, weights=stored, minlength=shape[0] * shape[1])
-        return np.asarray(added, dtype=np.float64).reshape(shape)
-
-    return add
 
 
 # What is written.

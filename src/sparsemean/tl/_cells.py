@@ -16,7 +16,6 @@ from sparsemean._fit import suspects, two_sample
 from sparsemean._fit.designs import Labels, alone_in, classes_of, in_order, in_place_of, labels_of, pieces
 from sparsemean._kernels.rounding import on_grid
 from sparsemean._stats.planning import MIN_ROWS
-from sparsemean._stats.power import smallest_p
 from sparsemean._util.checks import list_names, pluralize
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
@@ -122,7 +121,6 @@ class CellDesign:
         asked: tuple[object, str | Iterable[object]],
         names: Names,
         min_cells: int,
-        level: float,
     ) -> CellDesign:
         """Leave out the cells that donors and batches are not compared by; ``asked`` is the reference and groups."""
         design = cls(labels, asked, np.arange(names.size), Tests.of(labels["groupby"], *asked))
@@ -135,9 +133,7 @@ class CellDesign:
             return replace(design, crossed=True)
         small, note = small_donors(design.labels["donors"], min_cells)
         design = design._without(small, note, "min_cells")._without_lone_batches()
-        groups = as_names(design.tests.classes.tolist())
-        alarms = check_nested(design.labels["donors"], design.tests.codes, groups, level)
-        return replace(design, alarms=tuple(alarms))
+        return replace(design, alarms=tuple(few_of_each(design.labels["donors"], design.kept.size)))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -212,26 +208,11 @@ def _both(sides: Sequence[IntArray], units: IntArray) -> npt.NDArray[np.bool_]:
     return np.array(low) & np.array(high)
 
 
-def check_nested(donors: object, codes: IntArray, groups: Names, level: float) -> list[str]:
-    """Refuse too few donors of one group each; return what is worth a warning: few cells that are used.
-
-    Every donor counts by the mean of as many cells as the smallest has. ``groups`` names the ``codes``.
-    """
-    names, units = in_order(*labels_of(donors, codes.size, "donors"))
-    own = np.empty(names.size, dtype=np.intp)
-    own[units] = codes
-    sizes = np.bincount(own, minlength=groups.size)
-    if (sizes == 1).any():
-        received = f"one donor of {groups[sizes == 1][0]!r}"
-        advice = "more donors are needed, or leave that group out with groups= and reference="
-        raise InputError("donors", "name two donors or more of each group", received, advice)
-    smallest = smallest_p(int(sizes[0]), int(sizes[1]), 2) if sizes.size == 2 else 0.0
-    if smallest > level:
-        received = f"{sizes[0]} and {sizes[1]} donors, whose smallest possible p-value is {smallest:.2g}"
-        advice = "more donors are needed: each has cells of one group, so that none can be compared within itself"
-        raise InputError("donors", f"be enough for a test at level {level:g}", received, advice)
+def few_of_each(donors: object, n: int) -> list[str]:
+    """Return what is worth a warning where every donor counts by the mean of as many cells as the smallest has."""
+    names, units = in_order(*labels_of(donors, n, "donors"))
     counts = np.bincount(units)
-    k, n = int(counts.min()), codes.size
+    k = int(counts.min())
     if k * names.size >= HALF * n:
         return []
     least = int(np.ceil(np.median(counts) / 2))

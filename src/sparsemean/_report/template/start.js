@@ -51,7 +51,6 @@ for (const row of all("#suspect-table tr[data-row]")) {
 
 plot("volcano", "Effect and evidence", () => `${countWords()} selected at ${stop().words}; the ${withCommas(String(data.volcano.mass.total))} are counted by shading near the bottom.`, drawVolcano);
 if (data.values.length) plot("values", "Values", valuesWords, drawValues);
-if (data.path !== null) plot("path", "When features leave zero", () => `Selected features leave zero one after the other; see the column Enters at.`, drawPath);
 const forest = plot("forest", "Estimates and intervals", () => `The ${shownNow().length} features shown in the table with their intervals.`, drawForest);
 plot("robustness", "Features left", () => `${withCommas(String(data.robustness.steps[1]))} features without bad ${unit}, fewer as more may be bad; as a table below.`, drawRobustness);
 plot("rows", data.pairs ? "Rows that contradict their label" : "Rows that contradict the rest", () => `${withCommas(String(data.rows.n_suspects))} suspects of ${withCommas(String(data.n_rows))} rows; listed below.`, drawRows);
