@@ -101,8 +101,8 @@ def test_says_why_rows_were_not_judged(paper: Estimate, made: Estimate) -> None:
         assert ax.get_xlabel() == "row, in the order of the data"
         return " ".join(ax.texts[0].get_text().split())
 
-    assert said(paper) == "rows were not judged: screen_rows was off"
-    assert said(replace(made, rows=None)) == "rows were not judged: no scores were kept"
+    assert said(paper) == "rows were not judged: screening was off"
+    assert said(replace(made, rows=None)) == "rows were not judged: the rows were not at hand"
     few = sparse_mean(np.random.default_rng(0).standard_normal((60, 2)), random_state=0)
     assert "where there are 2 features" in said(few)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import TYPE_CHECKING
@@ -39,17 +40,23 @@ class Column:
     """Whether it is shown only where all columns are asked for."""
 
 
-def described_columns(frame: pd.DataFrame, wording: Wording) -> list[Column]:
-    """Describe the columns of ``frame``, those not known here by their own names."""
-    digits, effects = _decimals(frame), wording.estimate.effects
+def described_columns(values: Mapping[str, npt.ArrayLike] | pd.DataFrame, wording: Wording) -> list[Column]:
+    """Describe the columns of a table, in its order, but for those that say nothing here."""
+    digits = _decimals(np.asarray(values["estimate"], dtype=np.float64))
     known = {column.key: column for column in _known_columns(wording, digits)}
     if wording.names is not None:
+        effects = wording.estimate.effects
         scale = None if effects is None else effects.scale
         known |= {column.key: column for column in _group_columns(wording.names, scale, digits)}
         hidden = EXTRA | {"p_adjusted", "q_value"} - {wording.rule.compared.column}
         hidden |= {"lift"} if scale == "log1p" else set()  # a ratio of logarithms says nothing
         known = {key: replace(column, extra=key in hidden) for key, column in known.items()}
-    return [known.get(str(key), Column(str(key), str(key).replace("_", " "), "number", "")) for key in frame.columns]
+        for nothing in ("entry_time", "bucket_size", *(["beta"] if wording.ranked else [])):  # auc says the same
+            del known[nothing]
+        # Neither counts nor their logarithms have no fold change.
+        if "log2_fold_change" in values and np.isnan(np.asarray(values["log2_fold_change"], dtype=np.float64)).all():
+            del known["log2_fold_change"]
+    return [known[str(key)] for key in values if str(key) in known]
 
 
 EXTRA = {
@@ -132,9 +139,9 @@ def _known_columns(wording: Wording, digits: int | None) -> list[Column]:
     ]
 
 
-def _decimals(frame: pd.DataFrame) -> int | None:
+def _decimals(estimates: FloatArray) -> int | None:
     """Return decimals that show the typical estimate with three or four digits; None where sizes differ too much."""
-    sizes = np.abs(np.asarray(frame["estimate"], dtype=np.float64))
+    sizes = np.abs(estimates)
     sizes = sizes[np.isfinite(sizes) & (sizes > 0)]
     if not sizes.size or sizes.max() > WIDE * sizes.min():
         return None

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsemean._fit.afterwards import strongest_first
+from sparsemean._fit.afterwards import numbers_of, strongest_first
 from sparsemean._report import columns, plot_data
 from sparsemean._report.columns import WITHOUT_ANY
 from sparsemean._report.guarantees import guarantees_of
@@ -29,7 +29,6 @@ from sparsemean.errors import InputError, require, visible
 from sparsemean.result import Estimate
 
 if TYPE_CHECKING:
-    import pandas as pd
     from jinja2 import Environment
 
 # The data inside the page: full for selected features, summed up for the rest.
@@ -56,23 +55,11 @@ def listed_features(wording: Wording, most: int) -> IntArray:
     return np.concatenate((chosen, others[np.argsort(-last[others], kind="stable")]))[:most]
 
 
-def _frame(wording: Wording, listed: IntArray) -> pd.DataFrame:
-    """Return the table of ``listed``, without columns that say nothing here."""
-    estimate = wording.estimate
-    if wording.k >= listed.size:
-        frame = estimate.table().head(listed.size)
-    else:
-        places = np.argsort(strongest_first(estimate, np.arange(estimate.mean.size)), kind="stable")
-        frame = estimate.table(all=True).iloc[places[listed]].reset_index(drop=True)
-    flags = frame["skewed"].astype(object).where(frame["skewed"].notna(), None)
-    frame = frame.assign(skewed=flags) if (estimate.skewed[listed] == 1).any() else frame.drop(columns="skewed")
-    if not wording.names:
-        return frame.drop(columns="log10_p")
-    frame = frame.drop(columns=["entry_time", "bucket_size"])
-    if "auc" in frame:  # says the same
-        frame = frame.drop(columns="beta")
-    # Neither counts nor their logarithms have no fold change.
-    return frame.drop(columns="log2_fold_change") if frame["log2_fold_change"].isna().all() else frame
+def _values(estimate: Estimate, listed: IntArray) -> dict[str, Any]:
+    """Return the columns of ``listed``; what looks skewed only where something does."""
+    marks = {1: True, 0: False, -1: None}
+    skewed = [marks[mark] for mark in estimate.skewed[listed].tolist()]
+    return {**numbers_of(estimate, listed), **({"skewed": np.array(skewed, dtype=object)} if True in skewed else {})}
 
 
 def page_data(wording: Wording, *, tests: int = 1, again: DecidedAgain | None = None) -> dict[str, object]:
@@ -80,8 +67,8 @@ def page_data(wording: Wording, *, tests: int = 1, again: DecidedAgain | None = 
     estimate, plan = wording.estimate, wording.plan
     listed = listed_features(wording, MOST_LISTED if tests == 1 else max(LEAST_LISTED, MOST_LISTED // tests))
     again = again or DecidedAgain(stops_of([estimate], MOST_STOPS))
-    frame = _frame(wording, listed)
-    described = columns.described_columns(frame, wording)
+    values = _values(estimate, listed)
+    described = columns.described_columns(values, wording)
     uncertified = estimate.table(certified=False).head(MOST_LISTED)
     return {
         "title": wording.title,
@@ -106,7 +93,7 @@ def page_data(wording: Wording, *, tests: int = 1, again: DecidedAgain | None = 
         "in_percent": estimate.effects is not None and estimate.effects.scale != "log1p",
         "has_values": estimate.has_values,
         "columns": [[c.key, c.heading, c.kind, c.digits, c.meaning, c.extra] for c in described],
-        "table": [columns.plain(frame[c.key]) for c in described],
+        "table": [columns.plain(values[c.key]) for c in described],
         "index": listed.tolist(),
         "log10_p": columns.logarithms(estimate, listed),
         "uncertified": {key: columns.plain(uncertified[key]) for key in ("feature", "estimate", "p_adjusted")},

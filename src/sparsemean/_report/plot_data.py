@@ -19,7 +19,7 @@ from sparsemean._stats.decision import Decision, error_after_selection
 from sparsemean._stats.planning import bad_rows
 from sparsemean._stats.row_scores import limit
 from sparsemean._util.records import FloatArray, IntArray
-from sparsemean.plots.bad_rows import lost_at, planned_share, steps
+from sparsemean.plots.bad_rows import lost_at, planned_share, steps, why_not_judged
 from sparsemean.plots.features import heights, rejection_p
 from sparsemean.result import Estimate
 
@@ -99,7 +99,7 @@ def rows_data(wording: Wording, *, most: int = MOST_POINTS) -> dict[str, object]
         nothing: dict[str, object] = {"index": [], "scores": [], "n_suspects": 0, "n_shown": 0, "mass": None}
         return {
             **nothing, "names": None, "groups": None, "reasons": [], "kinds": [], "n_kinds": {}, "limit": None,
-            "why_not": _why_not(wording),
+            "why_not": why_not_judged(wording.estimate),
         }  # fmt: skip
     n, shown = rows.scores.size, suspects[:MOST_SUSPECTS]
     judged = np.arange(n) if labels is None else np.flatnonzero(labels >= 0)
@@ -121,15 +121,6 @@ def rows_data(wording: Wording, *, most: int = MOST_POINTS) -> dict[str, object]
         "limit": 0 if wording.names else round(limit(wording.plan.n_units), 3),
         "why_not": "",
     }
-
-
-def _why_not(wording: Wording) -> str:
-    """Say why rows have no scores."""
-    if wording.names:
-        return "no feature tells the groups apart"
-    if not wording.plan.question.screen_rows:
-        return "screening was off" if wording.estimate.rows is not None else "the rows were not at hand"
-    return wording.estimate.status.screening or "no feature is fit to judge them by"
 
 
 # Effect against evidence: selected features are in the table, the others are counted on a grid.
@@ -185,17 +176,13 @@ class DecidedAgain:
         if decision.evidence is None:
             return None
         whole, (plan, allowed) = decision.whole or decision, plan_at(estimate, share)
-        if decision.whole is None:
-            again = whole.at(allowed, some=True)
-        else:
-            key = (id(whole), share)
-            if key not in self.known:
-                self.known[key] = whole.at(allowed, some=True)
-            again = self.known[key].of(decision.contrast)
-        again = again.without(decision.skipped)
+        key = (id(whole), share)
+        if key not in self.known:
+            self.known[key] = whole.at(allowed, some=True)
+        again = self.known[key].of(decision.contrast).without(decision.skipped)
         located = replace(estimate.located, support=again.support)
         decided = replace(estimate, plan=plan, decision=again, located=located)
-        return wording_of(decided, wording.names, row_names=wording.row_names)
+        return wording_of(decided, row_names=wording.row_names)
 
 
 def share_data(wording: Wording, listed: IntArray, *, again: DecidedAgain, tests: int = 1) -> list[dict[str, object]]:

@@ -109,22 +109,6 @@ def _passes(estimate: Estimate, feature: int) -> str:
     return "not even at 0" if math.isnan(share) else percent(share)
 
 
-def closest_in_words(wording: Wording) -> str:
-    """Say in a sentence which features are the strongest, by what an estimate keeps when it is saved."""
-    estimate, bad_rows = wording.estimate, wording.plan.bad_rows
-    features, values = closest_first(estimate, estimate)[:CLOSEST], wording.adjusted
-    passing, others = [], []
-    for feature, called in zip(features.tolist(), estimate.names(features), strict=True):
-        if not math.isnan(estimate.max_contamination[feature]):
-            passing.append(f"{called} ({_passes(estimate, feature)})")
-        else:
-            others.append(str(called) if bad_rows else f"{called} ({values[feature]:.2g})")
-    told = [f"selected up to these shares of bad {wording.unit}s: {', '.join(passing)}"] if passing else []
-    by = "" if bad_rows else f", {wording.rule.compared.name}"
-    told += [f"not selected even with none bad{by}: {', '.join(others)}"] if others else []
-    return f"The strongest features: {'; '.join(told)}."
-
-
 # What it would take.
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from sparsemean._fit.messages import how_tested
 from sparsemean._report.guarantees import MISSING, chosen_by_looking, of_null
-from sparsemean._report.strongest import CLOSEST, SHOWN, closest_in_words, nearest, needed, overview
-from sparsemean._report.verdict import selected_by_test, shared_share, verdict, which_tests, worst_first
+from sparsemean._report.strongest import CLOSEST, SHOWN, nearest, needed, overview
+from sparsemean._report.verdict import closest, selected_by_test, shared_share, verdict, which_tests, worst_first
 from sparsemean._report.wording import REST, RULES, TESTS, Several, Wording, direction, wording_of, wordings_of
 from sparsemean._stats import path
 from sparsemean._stats.planning import SELECTIONS
@@ -66,7 +66,7 @@ def _done_and_found(wording: Wording) -> list[str]:
     how = f" by {tested}" if (tested := how_tested(plan)) and not wording.paper else ""
     sentences = [f"Tested: {pluralize(plan.n_features, 'feature')}{how}, {_from(wording)}.", wording.looked_for]
     if not wording.k and not wording.paper and plan.n_features:
-        sentences += [closest_in_words(wording), needed(wording)]
+        sentences.append(needed(wording))
     if estimate.status.screening:
         sentences.append(f"{estimate.status.screening[0].upper()}{estimate.status.screening[1:]}.")
     sentences.append(worst_first(wording))
@@ -150,7 +150,7 @@ def _done_and_found_of_tests(tests: Sequence[Wording]) -> list[str]:
     ]
     if not any(each.k for each in tests):
         best = tests[nearest(tests)]
-        sentences += [f"Closest is {best.contrast}. {closest_in_words(best)}", needed(best)]
+        sentences += [f"Closest is {best.contrast}. {closest(best)}", needed(best)]
     return [sentence for sentence in sentences if sentence]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,39 +45,58 @@ def verdict(result: Estimate | Several, *, row_names: Sequence[object] | None = 
     >>> verdict(sparse_mean(data.X, contamination=0.1))[0]
     '4 of 100 features have a mean other than 0 (2 up, 2 down), even if any 60 of the 600 rows are wrong.'
     """
-    if isinstance(result, Estimate):
-        return verdict_of(wording_of(result, row_names=row_names))
-    tests = wordings_of(result, row_names)
-    return _lines(tests[0], *_of_tests(tests))
+    return verdict_of(*wordings_of(result, row_names))
 
 
-def verdict_of(wording: Wording) -> tuple[str, ...]:
-    """Return the verdict of one test."""
-    return _lines(wording, _found(wording), _withstood(wording), suspected(wording))
+class Numbers(NamedTuple):
+    """What a verdict counts, of one test or of several: made here alone, for all who say it."""
+
+    selected: IntArray
+    """Features that some test selects."""
+    last: FloatArray
+    """The largest share of bad rows at which some test selects each of them."""
+    planned: float
+    """The share that all of it holds at."""
+
+    @classmethod
+    def of(cls, tests: Sequence[Wording]) -> Numbers:
+        """Gather them."""
+        each = [test.estimate for test in tests]
+        selected = np.unique(np.concatenate([one.support for one in each]))
+        last = [np.where(np.isin(selected, one.support), one.max_contamination[selected], -1.0) for one in each]
+        return cls(selected, np.max(last, axis=0), max(min(test.plan.bad_shares) for test in tests))
 
 
-def _lines(first: Wording, *lines: str) -> tuple[str, ...]:
-    """Return what there is to say, before all else that rows look dependent: nothing that follows holds then."""
+def verdict_of(*tests: Wording) -> tuple[str, ...]:
+    """Return the verdict of one test, or of several; before all else that rows look dependent: nothing holds then."""
+    first, numbers = tests[0], Numbers.of(tests)
     dependent = any(DEPENDENT in message for message in first.estimate.status.messages)
     void = f"The {first.unit}s {DEPENDENT}: no error rate, p-value or interval below holds." if dependent else ""
-    return tuple(visible(line) for line in (void, *lines) if line)
+    who = suspected(first) if len(tests) == 1 else suspects_of_tests(tests)
+    return tuple(visible(line) for line in (void, _found(tests, numbers), _withstood(tests, numbers), who) if line)
 
 
 # What was found, and on which condition.
 
 
-def _found(wording: Wording) -> str:
-    plan, k = wording.plan, wording.k
-    verb, what = claim(wording)
-    counted = count_of(k, plan.n_features, "feature")
-    if wording.paper:
+def _found(tests: Sequence[Wording], numbers: Numbers) -> str:
+    first, k, one = tests[0], numbers.selected.size, len(tests) == 1
+    d, q = first.plan.n_features, _q(first)
+    counted = count_of(k, d, "feature")
+    if first.paper:
         were = "was" if k == 1 else "were"
-        return f"{counted} {were} selected{_sides(wording)} by the paper’s rule, which has no error rate."
-    q = _q(wording)
+        return f"{counted} {were} selected{_sides(first)} by the paper’s rule, which has no error rate."
+    # Several have no names of their own.
+    verb, what = claim(first if one else wording_of(first.estimate, ("the reference", "the label")))
+    what = "" if not one and verb == "differ" and not first.plan.question.min_effect else f" {what}"
+    where = "" if one else f" in {'some' if k else 'any'} of {pluralize(len(tests), 'test')}, {which_tests(tests)}"
     if not k:
-        return f"None of {pluralize(plan.n_features, 'feature')} can be said to {verb} {what}{q}, {_if(wording)}."
-    found = f"{counted} {VERBS[verb][k > 1]} {what}{q}{_sides(wording)}"
-    return f"{found}, {condition(wording)}.{_centres(wording)}"
+        on = _if(first) if one else _condition_of_tests(tests, found=False)
+        return f"None of {pluralize(d, 'feature')} can be said to {verb}{what}{q}{where}, {on}."
+    found = f"{counted} {VERBS[verb][k > 1]}{what}{q}{where}"
+    if one:
+        return f"{found}{_sides(first)}, {condition(first)}.{_centres(first)}"
+    return f"{found} ({selected_by_test(tests, MOST_TESTS)}), {_condition_of_tests(tests, found=True)}."
 
 
 def _q(wording: Wording) -> str:
@@ -170,16 +190,17 @@ def _if(wording: Wording) -> str:
 # How many bad rows it withstands.
 
 
-def _withstood(wording: Wording) -> str:
-    estimate, plan, k = wording.estimate, wording.plan, wording.k
-    if wording.paper:
-        left = int(np.sum(estimate.decision.last[estimate.support] >= plan.bad_rows))
-        bad = f" with {pluralize(plan.bad_rows, 'bad row')}" if plan.bad_rows else ""
+def _withstood(tests: Sequence[Wording], numbers: Numbers) -> str:
+    first, k = tests[0], numbers.selected.size
+    if first.paper:
+        bad_rows = first.plan.bad_rows
+        left = int(np.sum(first.estimate.decision.last[numbers.selected] >= bad_rows))
+        bad = f" with {pluralize(bad_rows, 'bad row')}" if bad_rows else ""
         some = "All" if left == k else "None" if not left else f"{left:,}"
         return f"{some} of them would be selected by Holm’s rule{bad} too, which has one." if k else ""
-    if not k:
-        return _closest(wording)
-    return _left(wording, estimate.max_contamination[estimate.support], least=min(wording.plan.bad_shares))
+    if k:
+        return _left(first, numbers.last, least=numbers.planned)
+    return closest(first) if len(tests) == 1 else ""
 
 
 def _left(wording: Wording, last: FloatArray, *, least: float) -> str:
@@ -210,7 +231,7 @@ def _left(wording: Wording, last: FloatArray, *, least: float) -> str:
     return f"{them} {f'even {wrong}' if sure else f'would be selected with {some} bad'}{rest}."
 
 
-def _closest(wording: Wording) -> str:
+def closest(wording: Wording) -> str:
     """Say at which share of bad rows a feature would be selected, where none is."""
     estimate, unit = wording.estimate, wording.unit
     kept = np.setdiff1d(np.arange(wording.plan.n_features), estimate.decision.skipped)
@@ -242,7 +263,6 @@ MOST_REASONS = 3
 """Features that a sentence names against one row."""
 THROUGHOUT = "large throughout, as good {unit}s with a scale of their own may be, and not counted as bad"
 WORDS_OF_KINDS = {
-    "": ("contradicts the rest", "contradict the rest"),
     TOGETHER: ("lies off", "lie off together"),
     LABEL: ("contradicts its label", "contradict their label"),
     FEW: ("is far off in a few columns", "are far off in a few columns"),
@@ -280,7 +300,7 @@ def _of_kind(wording: Wording, kind: str, which: IntArray) -> str:
     shown, note = called(wording, suspects)
     if kind == FEW and against:
         shown = _with_reasons(wording, shown, against, most=2)
-    if kind in ("", TOGETHER):
+    if kind == TOGETHER:
         speaking = Counter(feature for features in against for feature in features).most_common(MOST_REASONS + 1)
         most = features_against(wording, tuple(feature for feature, _ in speaking))
         note += f", most of all in {list_names(most, MOST_REASONS)}" if most else ""
@@ -348,29 +368,7 @@ def selected_by_test(tests: Sequence[Wording], most: int) -> str:
     return ", ".join(f"{label}: {number:,}" for number, label in told[:most]) + more
 
 
-def _of_tests(tests: Sequence[Wording]) -> tuple[str, str, str]:
-    first, d = tests[0], tests[0].plan.n_features
-    # Several have no names of their own.
-    verb, what = claim(wording_of(first.estimate, ("the reference", "the label")))
-    what = "" if verb == "differ" and not first.plan.question.min_effect else f" {what}"
-    found = np.unique(np.concatenate([each.estimate.support for each in tests]))
-    some, left = f"{pluralize(len(tests), 'test')}, {which_tests(tests)}", ""
-    if not found.size:
-        said = f"None of {pluralize(d, 'feature')} can be said to {verb}{what}{_q(first)} in any of {some}"
-    else:
-        counted = f"{count_of(found.size, d, 'feature')} {VERBS[verb][found.size > 1]}{what}{_q(first)}"
-        said = f"{counted} in some of {some} ({selected_by_test(tests, MOST_TESTS)})"
-        last = np.max([_last(each.estimate, found) for each in tests], axis=0)
-        left = _left(first, last, least=max(min(each.plan.bad_shares) for each in tests))
-    return f"{said}, {_condition_of_tests(tests, bool(found.size))}.", left, suspects_of_tests(tests)
-
-
-def _last(estimate: Estimate, features: IntArray) -> FloatArray:
-    """Return the largest share at which one test selects features; −1 where it does not select them."""
-    return np.where(np.isin(features, estimate.support), estimate.max_contamination[features], -1.0)
-
-
-def _condition_of_tests(tests: Sequence[Wording], found: bool) -> str:
+def _condition_of_tests(tests: Sequence[Wording], *, found: bool) -> str:
     """Say on which condition all of it holds."""
     first, unit = tests[0], tests[0].unit
     if not any(each.plan.bad_rows for each in tests):

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from sparsemean._stats.planning import bad_rows
-from sparsemean._stats.row_scores import LABEL, count_by_group
+from sparsemean._stats.row_scores import count_by_group
 from sparsemean._util.checks import pluralize, unit_name
 from sparsemean._util.plans import Plan, Side
 from sparsemean._util.records import FloatArray, IntArray
@@ -69,8 +69,6 @@ class RuleWords:
     """In a summary, after the assumptions."""
     after_looking: str
     """The same where as many bad rows are allowed for as look bad (``contamination="auto"``)."""
-    caption: str
-    """Below the error rate, where that stands as a number."""
     sentence: str = ""
     """On the page, with ``confidence``, ``level`` and what may have been ``replaced``."""
     after_looking_sentence: str = ""
@@ -91,7 +89,6 @@ RULES = {
         after_looking="the probability that both happen, a false feature is listed and no more rows are bad than were "
         "allowed for by looking, is at most level, whatever those rows are (of both together, not of the first given "
         "the second)",
-        caption="chance at most that any selected feature is false",
         sentence="With probability at least {confidence} not a single selected feature is false, however the features "
         "depend on each other, and {replaced}.",
         after_looking_sentence="With probability at most {level} both happen: {no_more}, and a selected feature is "
@@ -106,7 +103,6 @@ RULES = {
         after_looking="expected share of false features, counted where no more rows are bad than were allowed for "
         "by looking, at most level·(1 + 1/2 + … + 1/d): at a number that was chosen by looking level itself is not "
         "proved",
-        caption="of the selected features false at most, on average, without an adversary",
         sentence="On average at most {level} of the selected features are false, for features that are independent or "
         "positively dependent, as long as no one hides true signals.",
         after_looking_sentence="On average at most {worst} of the selected features are false, counted where "
@@ -122,7 +118,6 @@ RULES = {
         promise="expected share of false features at most level, whatever m rows were replaced",
         after_looking="expected share of false features, counted where no more rows are bad than were allowed for "
         "by looking, at most level",
-        caption="of the selected features false at most, on average",
         sentence="On average at most {level} of the selected features are false, however the features depend on each "
         "other, and {replaced}.",
         after_looking_sentence="On average at most {level} of the selected features are false, counted where "
@@ -133,7 +128,6 @@ RULES = {
         error="no error rate",
         promise="no error rate",
         after_looking="no error rate",
-        caption="stated error rate: the paper’s rule",
         not_promised="How many selected features are false: the paper’s rule has no error rate, and far rows on one "
         "side can hide a mean of the other sign. Adjusted p-values say which of them Holm would have selected.",
     ),
@@ -389,11 +383,8 @@ class Wording:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """What each suspect is listed for; empty words in estimates that were saved before there were kinds."""
-        rows = self.estimate.rows
-        if rows is None or len(rows.kinds) == rows.suspects.size:
-            return () if rows is None else rows.kinds
-        return (LABEL if self.names else "",) * rows.suspects.size
+        """What each suspect is listed for."""
+        return () if self.estimate.rows is None else self.estimate.rows.kinds
 
     @property
     def more_look_bad(self) -> bool:

@@ -183,9 +183,9 @@ def plot_rows(
     ax.set_xlabel(in_order)
     ax.set_ylabel(_meaning(estimate))
     rows = estimate.rows
-    if rows is None or (reason := _why_no_scores(estimate, rows)):
+    if (reason := why_not_judged(estimate)) or rows is None:
         entitle(ax, "rows were not judged")
-        say(ax, f"rows were not judged: {'no scores were kept' if rows is None else reason}")
+        say(ax, f"rows were not judged: {reason}")
         return ax
     n = rows.scores.size
     place = np.arange(n, dtype=np.float64)
@@ -231,14 +231,16 @@ def _check_names(names: Sequence[object] | None, n: int) -> None:
         raise InputError("names", f"have one name for each of the {n} rows", received)
 
 
-def _why_no_scores(estimate: Estimate, rows: RowScores) -> str:
-    """Say why there are no scores; empty where there are."""
-    if rows.scores.any():
+def why_not_judged(estimate: Estimate) -> str:
+    """Say why rows have no scores; empty where they have."""
+    if estimate.rows is not None and estimate.rows.scores.any():
         return ""
-    if estimate.plan.walk.dealing == "pairs":
+    if estimate.plan.sizes:
         return "no feature tells the groups apart"
+    if estimate.rows is None:
+        return "the rows were not at hand"
     if not estimate.plan.question.screen_rows:
-        return "screen_rows was off"
+        return "screening was off"
     return estimate.status.screening or "no feature is fit to judge them by"
 
 
