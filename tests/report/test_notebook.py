@@ -27,7 +27,7 @@ def test_nothing_selected_is_said() -> None:
     shown = result._repr_html_()
     assert "None of 5 features can be said to have a mean other than 0" in shown
     assert shown.count("<tr") == 6
-    assert f"{result.p_adjusted.min():.4g}" in shown
+    assert f"{result.p_adjusted.min():.2g}" in shown
     assert "would be found with a chance of" in shown
 
 

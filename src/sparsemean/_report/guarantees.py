@@ -166,7 +166,7 @@ def _of_least_effect(plan: Plan) -> NullGuarantee:
     more, side = plan.question.min_effect, SIDES[plan.question.side]
     null = f"differ by {more:g} at most"
     if side.higher:
-        null = f"are {side.lower} by {-more:g} or more" if more < 0 else f"are {side.higher} by {more:g} at most"
+        null = f"are {side.higher} by {more:g} at most"
     down = f"the values of the label, less {more:g}, are stochastically no larger than those of the reference"
     up = f"the values of the label, plus {more:g}, are stochastically no smaller than those of the reference"
     said = plan.question.side.pick(f"{down}, and, plus {more:g}, no smaller", down, up)

@@ -131,7 +131,7 @@ def needed(wording: Wording) -> str:
     else:
         these, size = f"these {plan.n_units - plan.scale_rows:,} {unit}s", f"a mean of about {effect:.2g}"
     units = "times the scale" if wording.of_means else "standard deviations"
-    beyond = f" beyond {abs(plan.question.min_effect):g}" if plan.question.min_effect else ""
+    beyond = f" beyond {plan.question.min_effect:g}" if plan.question.min_effect else ""
     wanted = f"{rows:,} {unit}s{' in all' if wording.names else ''}"
     takes = f"half of it takes about {wanted}" if rows else "half of it is out of reach at this share of bad rows"
     return (
@@ -187,15 +187,21 @@ def printed(result: Estimate | Several) -> str:
     return "\n".join((*lines, f"summary() has the details{more}."))
 
 
+def features_of(wording: Wording) -> TextTable:
+    """Return the strongest of the selected features; where none is, those that are closest to it."""
+    if wording.k or wording.paper or not wording.plan.n_features:
+        return selected(wording, SHOWN)
+    return closest(wording)
+
+
 def _table_of_one(wording: Wording) -> list[str]:
+    table = features_of(wording)
     if wording.k:
         more = [f"… and {wording.k - SHOWN:,} more in table()"] if wording.k > SHOWN else []
         marked = ["* a centre, not a mean"] if has_centres(wording.estimate) else []
-        return ["", *aligned(selected(wording, SHOWN)), *more, *marked, ""]
-    if wording.paper or wording.plan.n_features == 0:
-        return []
+        return ["", *aligned(table), *more, *marked, ""]
     takes = [wrap(sentence)] if (sentence := needed(wording)) else []
-    return ["", *aligned(closest(wording)), *takes, "table(all=True) has all features."]
+    return ["", *aligned(table), *takes, "table(all=True) has all features."] if table.rows else []
 
 
 def _table_of_tests(result: Several) -> list[str]:

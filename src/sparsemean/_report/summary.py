@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsemean._fit.messages import how_tested
 from sparsemean._report.guarantees import MISSING, chosen_by_looking, of_null
-from sparsemean._report.strongest import CLOSEST, SHOWN, nearest, needed, overview
+from sparsemean._report.strongest import SHOWN, features_of, nearest, needed, overview
 from sparsemean._report.verdict import closest, selected_by_test, shared_share, verdict, which_tests, worst_first
 from sparsemean._report.wording import REST, RULES, TESTS, Several, Wording, direction, wording_of, wordings_of
 from sparsemean._stats import path
@@ -64,7 +64,7 @@ def _done_and_found(wording: Wording) -> list[str]:
     """Say by what and from what was tested, what was looked for, and what else there is to see."""
     estimate, plan = wording.estimate, wording.plan
     how = f" by {tested}" if (tested := how_tested(plan)) and not wording.paper else ""
-    sentences = [f"Tested: {pluralize(plan.n_features, 'feature')}{how}, {_from(wording)}.", wording.looked_for]
+    sentences = [f"Tested: {pluralize(plan.n_features, 'feature')}{how}, {_from(wording)}."]
     if not wording.k and not wording.paper and plan.n_features:
         sentences.append(needed(wording))
     if estimate.status.screening:
@@ -146,7 +146,6 @@ def _done_and_found_of_tests(tests: Sequence[Wording]) -> list[str]:
         f"{pluralize(len(tests), 'test')} of {first.plan.n_features:,} features: {which_tests(tests)}.",
         f"Features selected: {selected_by_test(tests, NAMED)}.",
         _bad_in_tests(tests),
-        wording_of(first.estimate, ("the reference", "a label")).looked_for,
     ]
     if not any(each.k for each in tests):
         best = tests[nearest(tests)]
@@ -179,38 +178,24 @@ def _details_of_tests(tests: Sequence[Wording]) -> list[str]:
 
 # As a notebook shows them: verdict, the strongest features or the tests, and the rest in words.
 
-COLUMNS: tuple[str, ...] = ("feature", "estimate", "ci_low", "ci_high", "p_adjusted", "radius", "max_contamination")
-GROUP_COLUMNS: tuple[str, ...] = (*COLUMNS[:5], "auc", "mean_0", "mean_1", *COLUMNS[5:])
-NOTHING = ("feature", "p_adjusted", "max_contamination")
-
 
 def fragment(result: Estimate | Several) -> str:
     """Return HTML without scripts or styles of its own, names escaped; it needs no extra."""
     import pandas as pd
 
     if isinstance(result, Estimate):
-        table, left, where = _shown(wording_of(result)), result.support.size - SHOWN, "table()"
+        shown = features_of(wording_of(result))
+        table, left, where = pd.DataFrame(shown.rows, columns=shown.headings), result.support.size - SHOWN, "table()"
     else:
         tests = overview(result)
         table, left, where = pd.DataFrame(tests[:TESTS_SHOWN]), len(tests) - TESTS_SHOWN, "results"
     parts = [f"<p><strong>{escape(line)}</strong></p>" for line in verdict(result)]
-    parts += [as_html(table, digits=4)] if len(table) else []
+    parts += [as_html(table)] if len(table) else []
     parts += [f"<p>… and {left:,} more in <code>{where}</code></p>"] if left > 0 else []
     parts += [f"<p>{escape(line)}</p>" for line in below_verdict(result)]
     return f"<div>{''.join(parts)}</div>"
 
 
-def as_html(table: pd.DataFrame, digits: int | None = None) -> str:
-    """Return a table for notebooks, its texts escaped, with so many significant digits; None: as pandas shows them."""
-    shown = None if digits is None else f"{{:.{digits}g}}".format
-    return str(map_text(table, visible).to_html(index=False, border=0, escape=True, float_format=shown))
-
-
-def _shown(wording: Wording) -> pd.DataFrame:
-    """Return the strongest of the selected features; where none is, those that are closest to it."""
-    table, columns = wording.estimate.table().head(SHOWN), GROUP_COLUMNS if wording.names else COLUMNS
-    if not wording.k and not wording.paper:
-        every = wording.estimate.table(all=True).sort_values("max_contamination", ascending=False, kind="stable")
-        table, columns = every.head(CLOSEST), NOTHING
-    compared = [wording.rule.compared.column if name == "p_adjusted" else name for name in columns]
-    return table[[name for name in compared if name in table]]
+def as_html(table: pd.DataFrame) -> str:
+    """Return a table for notebooks, its texts escaped."""
+    return str(map_text(table, visible).to_html(index=False, border=0, escape=True))

@@ -113,8 +113,6 @@ def claim(wording: Wording) -> tuple[str, str]:
         return "have", f"a mean {f'more than {more:g} away from' if more else 'other than'} {value}"
     within = ", within pairs" if wording.pair else ""
     than = f"in {wording.label} than in {wording.reference}"
-    if side.higher and more < 0:
-        return "be", f"not {side.lower} {than} by {-more:g} or more{within}"
     if wording.of_means:
         return "have", f"{f'a {side.higher}' if side.higher else 'another'} mean {than}{by}{within}"
     if side.higher:

@@ -141,15 +141,9 @@ class SideWords(NamedTuple):
     """Where a mean lies to the null value."""
     higher: str = ""
     """What the label is to the reference."""
-    lower: str = ""
-    """What it is on the other side."""
 
 
-SIDES = {
-    Side.BOTH: SideWords(),
-    Side.UP: SideWords("above", "higher", "lower"),
-    Side.DOWN: SideWords("below", "lower", "higher"),
-}
+SIDES = {Side.BOTH: SideWords(), Side.UP: SideWords("above", "higher"), Side.DOWN: SideWords("below", "lower")}
 
 
 class TestWords(NamedTuple):
@@ -287,23 +281,6 @@ class Wording:
     def strata(self) -> str:
         """Within what groups are compared, where there are strata."""
         return f" within {self.plan.n_strata:,} strata" if self.plan.n_strata > 1 else ""
-
-    @property
-    def looked_for(self) -> str:
-        """Which means or differences were looked for; empty where all were."""
-        more, side = self.plan.question.min_effect, self.side
-        if self.names is None:
-            if not side.above and self.null == "0" and not more:
-                return ""
-            what = "means" if self.of_means else "centres"
-            value = self.null or "the null value of each"
-            return f"Looked for: {what} {side.above or 'other than'} {value}{self.beyond}."
-        if not side.higher:
-            return f"Only differences of more than {more:g} were looked for, to either side." if more else ""
-        than = f"in {self.label} than in {self.reference}"
-        if more < 0:
-            return f"Looked for: features that are not {side.lower} {than} by {-more:g} or more."
-        return f"Only features that are {side.higher} {than}{self.beyond} were looked for."
 
     # How many may be bad, and how many look it.
 
