@@ -20,7 +20,7 @@ from sparsemean._stats.planning import bad_rows
 from sparsemean._stats.row_scores import limit
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.plots.bad_rows import lost_at, planned_share, steps, why_not_judged
-from sparsemean.plots.features import heights, rejection_p
+from sparsemean.plots.features import rejection_p
 from sparsemean.result import Estimate
 
 # What follows bounds the data of a plot whatever n and d are, so that pages stay small enough to be sent by mail.
@@ -131,7 +131,7 @@ def volcano_data(wording: Wording, listed: IntArray) -> dict[str, object]:
     estimate, plan = wording.estimate, wording.plan
     others = np.ones(plan.n_features, dtype=bool)
     others[listed] = False
-    mass = count_on_grid(estimate.beta[others], heights(estimate.log10_p[others]))
+    mass = count_on_grid(estimate.beta[others], np.abs(estimate.log10_p[others]))
     rate = (
         path.selection_threshold(plan.walk.select_at, alpha=plan.walk.alpha, eta=plan.walk.eta)
         if wording.paper

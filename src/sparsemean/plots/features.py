@@ -8,10 +8,8 @@ import numpy as np
 
 from sparsemean._fit.afterwards import sorted_uncertified, strongest_first
 from sparsemean._stats import path
-from sparsemean._stats.decision import harmonic
 from sparsemean._stats.planning import DEFAULT_ITERATIONS
 from sparsemean._util.checks import count_of, integer, pluralize
-from sparsemean._util.plans import Plan
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import require
 from sparsemean.plots import _style
@@ -281,7 +279,7 @@ def plot_volcano(estimate: Estimate, ax: Axes | None = None, *, labels: int = 12
         How many of the strongest selected features to name, where there is room.
     """
     ax = axes_for(ax)
-    height = heights(estimate.log10_p)
+    height = np.abs(estimate.log10_p)
     selected = strongest_first(estimate, estimate.support)
     rest = np.ones(height.size, dtype=bool)
     rest[selected] = False
@@ -310,38 +308,19 @@ def plot_volcano(estimate: Estimate, ax: Axes | None = None, *, labels: int = 12
     return ax
 
 
-def heights(log10_p: FloatArray) -> FloatArray:
-    """Return −log10 p, also where p is below what a number can hold.
-
-    Examples
-    --------
-    >>> heights(np.array([0.0, -2.0, -400.0])).tolist()
-    [0.0, 2.0, 400.0]
-    """
-    return np.abs(log10_p)
-
-
 def rejection_p(estimate: Estimate) -> float | None:
     """Return a p-value that parts the features the rule rejects from the others; None for the paper's rule.
 
     With R of d rejected, Holm's next p-value is above level/(d − R) and the R before are not; those of Benjamini and
     Hochberg are parted by R·level/d (one that could have been rejected alone, where none is).
     """
-    plan = estimate.plan
+    plan, rule = estimate.plan, estimate.decision.rule
     if plan.question.selection == "paper":
         return None
-    if plan.walk.dealing != "pairs":
-        return _parting(plan, int(np.sum(estimate.decision.last >= plan.bad_rows)))
+    rejected = estimate.support.size if plan.sizes else int(np.sum(estimate.decision.last >= plan.bad_rows))
+    line = rule.next_error(rejected if rule.step_down else max(1, rejected), plan.n_hypotheses)
     # Features that other tests of the family reject let this one reject more: up to the largest p-value selected.
-    largest = float(estimate.p_values[estimate.support].max(initial=0.0))
-    return max(largest, _parting(plan, estimate.support.size))
-
-
-def _parting(plan: Plan, rejected: int) -> float:
-    d = plan.n_hypotheses
-    if plan.question.selection == "fwer":
-        return plan.question.level / max(1, d - rejected)
-    return plan.question.level * max(1, rejected) / d / (harmonic(d) if plan.question.selection == "fdr_by" else 1.0)
+    return max(line, float(estimate.p_values[estimate.support].max(initial=0.0))) if plan.sizes else line
 
 
 def _draw_rule(ax: Axes, estimate: Estimate, line: float | None) -> None:

@@ -47,7 +47,6 @@ SCANPYS = {
 CORRECTIONS = {"fwer": "holm", "fdr": "benjamini-hochberg", "fdr_by": "benjamini-yekutieli"}
 KINDS = {"names": "O", "scores": "f4", "logfoldchanges": "f4", "radius": "i8", "selected": "?"}
 """Types of columns, as in scanpy's own; all others are of float64."""
-SMALLEST = np.finfo(np.float64).tiny
 LOOKS = {
     "counts": "{} looks like raw counts: depth of sequencing then passes for expression; normalise it and take log1p",
     "scaled": "{} has negative values, as if scaled: shifts are in units of that scale and there are no fold changes; "
@@ -266,8 +265,7 @@ def _numbers(estimate: Estimate, at: slice, *, radius: bool) -> Numbers:
 
     selected = np.zeros(estimate.mean.size, dtype=bool)
     selected[estimate.support] = True
-    exact, beta = estimate.log10_p, estimate.beta[at]
-    log_p = np.log(np.maximum(estimate.p_values[at], SMALLEST)) if exact is None else np.log(10.0) * exact[at]
+    log_p, beta = np.log(10.0) * estimate.log10_p[at], estimate.beta[at]
     return {
         "scores": -ndtri_exp(np.minimum(log_p, 0.0) - np.log(2.0)) * np.sign(beta),
         "pvals": estimate.p_values[at],
