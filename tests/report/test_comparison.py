@@ -14,7 +14,7 @@ import pytest
 from compared import changed
 
 from sparsemean import Estimate, SparseMeanDifference
-from sparsemean._report import page, strongest, summary
+from sparsemean._report import page, summary
 from sparsemean._report.verdict import MOST_TESTS
 from sparsemean.errors import InputError
 
@@ -89,7 +89,7 @@ def test_a_notebook_shows_a_row_for_each_test_and_names_stay_text(several: Sever
 
 
 def test_the_overview_names_the_strongest(several: Several) -> None:
-    rows = strongest.overview(several)
+    rows = summary.overview(several)
     assert [row["features"] for row in rows] == [estimate.support.size for estimate in several.results.values()]
     for row, estimate in zip(rows, several.results.values(), strict=True):
         first = [str(name) for name in estimate.table()["feature"][:5]]

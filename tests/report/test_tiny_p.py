@@ -12,7 +12,7 @@ import pytest
 
 from sparsemean import Estimate, SparseMeanDifference, sparse_mean
 from sparsemean._report.page import HERE, embed, page_data, page_of_one, page_wording
-from sparsemean._report.strongest import selected
+from sparsemean._report.summary import selected
 from sparsemean._report.wording import wording_of
 
 SCRIPTS = ("base", "state", "numbers", "axes", "plot", "table", "share", "volcano")

@@ -11,7 +11,7 @@ import pytest
 from sparsemean import Estimate, SparseMean, SparseMeanDifference, simulate, sketch, sparse_mean
 from sparsemean._report import summary
 from sparsemean._report.guarantees import guarantees_of, worst_share
-from sparsemean._report.strongest import closest, needed
+from sparsemean._report.summary import closest, needed
 from sparsemean._report.verdict import verdict
 from sparsemean._report.wording import wording_of
 from sparsemean._stats.decision import harmonic

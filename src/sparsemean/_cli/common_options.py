@@ -153,7 +153,7 @@ def _grid(left: Collection[str], headings: Sequence[str]) -> Grid:
 
 def _print_tests(comparison: Comparison, console: Console) -> None:
     """Print a line for each test: how many features, and the strongest of them; where none, those of the closest."""
-    from sparsemean._report.strongest import nearest, overview
+    from sparsemean._report.summary import nearest, overview
     from sparsemean._report.wording import wordings_of
 
     grid = _grid(("test", "strongest first"), ("test", "rows", "features", "strongest first"))
@@ -171,23 +171,23 @@ def _print_tests(comparison: Comparison, console: Console) -> None:
 
 def _print_features(estimate: Estimate, console: Console) -> None:
     """Print the selected features; where there is none the strongest, and what it would take."""
-    from sparsemean._report import strongest
+    from sparsemean._report import summary
     from sparsemean._report.wording import wording_of
 
     wording = wording_of(estimate)
     k = wording.k
     if not k and wording.paper:
         return
-    lines = strongest.selected(wording, SHOWN) if k else strongest.closest(wording)
+    lines = summary.selected(wording, SHOWN) if k else summary.closest(wording)
     grid = _grid(("feature",), lines.headings)
     for feature, *cells in lines.rows:
         grid.add_row(visible(feature), *cells)
     console.print(grid)
-    if not k and (takes := strongest.needed(wording)):
+    if not k and (takes := summary.needed(wording)):
         console.print(takes)
     if k > SHOWN:
         console.print(f"… and {k - SHOWN} more; --out FILE.csv writes all of them")
-    if strongest.has_centres(estimate):
+    if summary.has_centres(estimate):
         console.print("* centre, not mean; --target mean is about means")
 
 

@@ -17,8 +17,7 @@ from sparsemean._report import columns, plot_data
 from sparsemean._report.columns import WITHOUT_ANY
 from sparsemean._report.guarantees import guarantees_of
 from sparsemean._report.plot_data import MOST_STOPS, STOPS_OF_MANY, DecidedAgain, stops_of
-from sparsemean._report.strongest import closest_first, overview, without_bad_rows
-from sparsemean._report.summary import TESTS_SHOWN, below_verdict, summary
+from sparsemean._report.summary import TESTS_SHOWN, below_verdict, closest_first, overview, summary, without_bad_rows
 from sparsemean._report.verdict import MEANINGS, verdict, verdict_of, which_tests
 from sparsemean._report.wording import Several, Wording, direction, wording_of, wordings_of
 from sparsemean._stats.planning import SELECTIONS

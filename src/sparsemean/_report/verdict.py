@@ -198,7 +198,7 @@ def _withstood(tests: Sequence[Wording], numbers: Numbers) -> str:
         return f"{some} of them would be selected by Holm’s rule{bad} too, which has one." if k else ""
     if k:
         return _left(first, numbers.last, least=numbers.planned)
-    return closest(first) if len(tests) == 1 else ""
+    return closest_in_words(first) if len(tests) == 1 else ""
 
 
 def _left(wording: Wording, last: FloatArray, *, least: float) -> str:
@@ -229,7 +229,7 @@ def _left(wording: Wording, last: FloatArray, *, least: float) -> str:
     return f"{them} {f'even {wrong}' if sure else f'would be selected with {some} bad'}{rest}."
 
 
-def closest(wording: Wording) -> str:
+def closest_in_words(wording: Wording) -> str:
     """Say at which share of bad rows a feature would be selected, where none is."""
     estimate, unit = wording.estimate, wording.unit
     kept = np.setdiff1d(np.arange(wording.plan.n_features), estimate.decision.skipped)

@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from sparsemean._fit.arms import arms_of, left_out
 from sparsemean._fit.messages import AT_NULL
-from sparsemean._report.strongest import WIDTH, TextTable, aligned, wrap
-from sparsemean._report.summary import as_html, shared_notes
+from sparsemean._report.summary import WIDTH, TextTable, aligned, as_html, shared_notes, wrap
 from sparsemean._report.verdict import signs_of, verdict
 from sparsemean._stats.effects import lift
 from sparsemean._stats.planning import one_of

@@ -187,7 +187,7 @@ class Estimate(LeftThere):
         return f"<Estimate: {self.support.size} of {d} features selected from {n} rows, seed {self.seed}>"
 
     def __str__(self) -> str:
-        from sparsemean._report.strongest import printed
+        from sparsemean._report.summary import printed
 
         return printed(self)
 

@@ -36,7 +36,7 @@ class Comparison:
         return f"<Comparison: {len(self.results)} tests, {self.support.size} features selected in some of them>"
 
     def __str__(self) -> str:
-        from sparsemean._report.strongest import printed
+        from sparsemean._report.summary import printed
 
         return printed(self)
 
