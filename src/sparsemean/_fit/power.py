@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from sparsemean._stats.planning import (
 )
 from sparsemean._stats.power import GroupPower, Power, of_one_sample, power_of, smallest_p
 from sparsemean._util.checks import fraction_of_rows, integer, pluralize, real
-from sparsemean._util.plans import BadRows, GroupSizes, Plan, PowerAnalysis, Shares
+from sparsemean._util.plans import BadRows, GroupSizes, Plan, PowerAnalysis, Question, Shares
 from sparsemean.errors import InputError
 
 NEVER = 0.001
@@ -212,24 +212,21 @@ def plan(
     0.1...
     """
     groups = isinstance(n, tuple) or np.ndim(n) == 1
-    asked: dict[str, Any] = {"contamination": contamination, "level": level, "alternative": alternative}
     if groups:
         for name, value, usual in (("test", test, "auto"), ("target", target, "centre"), ("min_effect", min_effect, 0)):
             if value != usual:
                 raise InputError(name, "be left out where two groups are planned", repr(value))
-        made = _of_groups(cast("Sequence[int]", n), d, asked)
+        shares = check_shares(contamination)
+        asked = ask(contamination=contamination, level=level, alternative=alternative)
+        made = _of_groups(cast("Sequence[int]", n), d, asked, shares)
     else:
         for name, number, most in (("n", n, MOST), ("d", d, MOST), ("k", k, d)):
             integer(number, argument=name, least=1, rule="be a positive integer")
             integer(number, argument=name, least=1, most=most, rule=f"be at most {most:,}")
-        asked["contamination"] = fraction_of_rows(contamination)
-        options: dict[str, Any] = {
-            "bucket_sizes": bucket_sizes,
-            "test": test,
-            "target": target,
-            "min_effect": min_effect,
-        }
-        made = plan_fit(int(cast("int", n)), int(d), **asked, **options)
+        made = plan_fit(
+            int(cast("int", n)), int(d), contamination=fraction_of_rows(contamination), level=level,
+            bucket_sizes=bucket_sizes, test=test, target=target, alternative=alternative, min_effect=min_effect,
+        )  # fmt: skip
         if made.question.test == "ranks" and made.n_rows > MOST_FOR_RANKS:
             raise InputError("n", f"be at most {MOST_FOR_RANKS:,} with test='ranks'", n)
     wanted = check_share("power", power)
@@ -244,27 +241,24 @@ def plan(
         needed = partial(rows_needed, made, effect, wanted, auto=auto)
         rows = needed()
         text = f"{text} {_needed(made, effect, rows, needed)}"
-    theorems = (
-        ()
-        if groups
-        else theorem_rows(
+    theorems: tuple[tuple[str, str, float], ...] = ()
+    if not groups:
+        theorems = theorem_rows(
             made.n_rows, made.n_features, contamination=made.contamination, k=k, sigma=sigma, delta=delta, effect=effect
         )
-    )
     share = able.survivable_share()
     return replace(made, outlook=PowerAnalysis(effects[0], share, rows, effect, wanted, table, theorems, text))
 
 
-def _of_groups(sizes: Sequence[int], d: int, asked: dict[str, Any]) -> Plan:
+def _of_groups(sizes: Sequence[int], d: int, asked: Question, shares: Shares) -> Plan:
     """Return the plan of a reference and a label of so many rows each, before what it can find."""
     if len(sizes) != 2:
         raise InputError("n", "be a number of rows, or those of two groups", repr(sizes))
     rule = f"be numbers of rows from 2 to {MOST_OF_GROUP:,}"
     n0, n1 = (integer(size, argument="n", least=2, most=MOST_OF_GROUP, rule=rule) for size in sizes)
     integer(d, argument="d", least=1, most=MOST, rule="be a positive integer")
-    shares = check_shares(asked["contamination"])
     plan = Plan(
-        ask(**asked), WITHOUT_BUCKETS, n_rows=n0 + n1, n_features=int(d), n_units=n0 + n1, contamination=max(shares),
+        asked, WITHOUT_BUCKETS, n_rows=n0 + n1, n_features=int(d), n_units=n0 + n1, contamination=max(shares),
         bad_rows=0,
     )  # fmt: skip
     return of_groups(plan, GroupSizes(n0, n1), shares)

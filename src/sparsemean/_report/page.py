@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from sparsemean._fit.afterwards import numbers_of, strongest_first
 from sparsemean._report import columns, plot_data
@@ -54,7 +55,7 @@ def listed_features(wording: Wording, most: int) -> IntArray:
     return np.concatenate((chosen, others[np.argsort(-last[others], kind="stable")]))[:most]
 
 
-def _values(estimate: Estimate, listed: IntArray) -> dict[str, Any]:
+def _values(estimate: Estimate, listed: IntArray) -> dict[str, npt.ArrayLike]:
     """Return the columns of ``listed``; what looks skewed only where something does."""
     marks = {1: True, 0: False, -1: None}
     skewed = [marks[mark] for mark in estimate.skewed[listed].tolist()]

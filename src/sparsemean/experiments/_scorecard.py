@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,10 @@ from sparsemean.result.comparison import Comparison, tests_of
 if TYPE_CHECKING:
     import pandas as pd
 
+MEANS = (
+    "control", "treatment", "difference", "difference_low", "difference_high", "lift", "lift_low", "lift_high",
+)  # fmt: skip
+"""Columns that are means, or made of them."""
 SHOWN = 20
 """Metrics that are printed."""
 FIRM, NONE_SHOWN, NOT_CHECKABLE = ("up", "down", "differs"), "no difference shown", "not checkable"
@@ -194,19 +198,15 @@ def _frame(estimate: Estimate, level: float, leave_out: str, *, several: bool) -
     reference, label = estimate.class_names.tolist()
 
     plan, features, arms = estimate.plan, np.arange(estimate.mean.size), arms_of(estimate, leave_out, level)
-    means = _welch(arms.moments, level, plan.question.side)
-    if plan.question.target == "mean":
-        means = _Means(arms.of_test[0], arms.of_test[1], arms.of_test[2:5], arms.of_test[5:])
+    means = arms.of_test if plan.question.target == "mean" else _welch(arms.moments, level, plan.question.side)
+    means = np.concatenate((means[:5], 100 * means[5:]))
     left = None if np.isnan(arms.left).all() else arms.left
-    words = _verdicts(estimate, means.difference[0], left, WITHOUT if left_out(estimate, leave_out).size else IF_NONE)
+    words = _verdicts(estimate, means[2], left, WITHOUT if left_out(estimate, leave_out).size else IF_NONE)
     words[_constant(arms.moments)] = NOT_CHECKABLE
     columns = {
         **({"arm": label, "reference": reference} if several else {}),
         "metric": estimate.names(features),
-        "control": means.control,
-        "treatment": means.treatment,
-        **dict(zip(("difference", "difference_low", "difference_high"), means.difference, strict=True)),
-        **dict(zip(("lift", "lift_low", "lift_high"), 100 * means.relative, strict=True)),
+        **dict(zip(MEANS, means, strict=True)),
         **({} if plan.question.target == "mean" else {"auc": 0.5 + 0.5 * estimate.beta}),
         "p_value": estimate.p_values,
         "p_adjusted": estimate.p_adjusted,
@@ -252,23 +252,17 @@ def _suspects(result: Estimate | Comparison, users: Sequence[object] | None, out
 # Means, differences and lifts.
 
 
-class _Means(NamedTuple):
-    """Both arms; (3, d) arrays have a value and both ends of its interval."""
-
-    control: FloatArray
-    treatment: FloatArray
-    difference: FloatArray
-    relative: FloatArray
-
-
 def _constant(moments: FloatArray) -> npt.NDArray[np.bool_]:
     """Say which metrics have one value only, or none in some arm."""
     number, mean, variance = moments.transpose(1, 0, 2)
     return np.asarray((number == 0).any(axis=0) | ((np.nan_to_num(variance) == 0).all(axis=0) & (mean[0] == mean[1])))
 
 
-def _welch(moments: FloatArray, level: float, side: Side) -> _Means:
-    """Return differences and relative differences of means with Welch's intervals, of the logarithm for the latter."""
+def _welch(moments: FloatArray, level: float, side: Side) -> FloatArray:
+    """Return both means, their difference and relative difference with Welch's intervals, as `Arms.of_test` has them.
+
+    The interval of the latter is that of its logarithm.
+    """
     number, mean, variance = moments.transpose(1, 0, 2)
     positive = (mean > 0).all(axis=0)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
@@ -277,7 +271,7 @@ def _welch(moments: FloatArray, level: float, side: Side) -> _Means:
         logs = np.log(np.where(positive, mean[1] / mean[0], np.nan))
         ratio = np.exp(_ends(logs, squares / mean**2, number, level, side))
     ratio[0] = lift(mean[1], mean[0]) / 100 + 1
-    return _Means(mean[0], mean[1], difference, ratio - 1)
+    return np.concatenate((mean, difference, ratio - 1))
 
 
 def _ends(value: FloatArray, squares: FloatArray, n: FloatArray, level: float, side: Side) -> FloatArray:

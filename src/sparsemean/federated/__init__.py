@@ -168,7 +168,9 @@ def _rows(updates: object) -> Rows:
 # Few coordinates with a mean.
 
 
-def _certified(rows: Rows, finite: Flags, allowed: int | None, **options: Any) -> Aggregate:
+def _certified(
+    rows: Rows, finite: Flags, allowed: int | None, *, random_state: object, n_jobs: int | None
+) -> Aggregate:
     """Select the coordinates that have a mean, and leave all others at zero."""
     from sparsemean._fit.one_sample import sparse_mean
 
@@ -176,7 +178,7 @@ def _certified(rows: Rows, finite: Flags, allowed: int | None, **options: Any) -
     if n < MIN_ROWS:
         raise InputError("updates", f"have {MIN_ROWS} clients at least where sparse=True", n)
     contamination = "auto" if allowed is None else allowed / n
-    estimate = sparse_mean(rows, contamination=contamination, **options)
+    estimate = sparse_mean(rows, contamination=contamination, random_state=random_state, n_jobs=n_jobs)
     seen = estimate.rows
     suspects, scores = np.flatnonzero(~finite), (~finite).astype(np.float64)
     if seen is not None:
