@@ -150,13 +150,11 @@ def written(frame: pd.DataFrame, path: Path) -> Path:
         with pytest.importorskip("duckdb").connect(str(path)) as made:
             made.sql("CREATE TABLE t AS SELECT * FROM frame")
     else:
-        getattr(frame, {".csv": "to_csv", ".parquet": "to_parquet", ".feather": "to_feather"}[path.suffix])(
-            path, **({"index": False} if path.suffix != ".feather" else {})
-        )
+        getattr(frame, {".csv": "to_csv", ".parquet": "to_parquet"}[path.suffix])(path, index=False)
     return path
 
 
-ENDINGS = (".csv", ".parquet", ".feather", ".duckdb", ".xlsx")
+ENDINGS = (".csv", ".parquet", ".duckdb", ".xlsx")
 GAPS = {
     "two nines": (rng.normal(50, 9, N).round(2), (998, 999)),
     "below": (rng.normal(5, 2, N).round(2), (-98, -99)),

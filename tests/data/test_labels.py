@@ -31,7 +31,7 @@ OBS = pd.DataFrame(
     },
     index=[f"cell {k}" for k in range(N)],
 )
-KINDS = (".csv", ".tsv", ".csv.gz", ".parquet", ".feather", ".h5ad", ".zarr", ".h5")
+KINDS = (".csv", ".tsv", ".csv.gz", ".parquet", ".h5ad", ".zarr", ".h5")
 WANTED = ReadOptions(group="arm", subject="donor", strata="site", pairs="couple")
 
 
@@ -42,8 +42,8 @@ def write(folder: Path, ending: str, obs: pd.DataFrame = OBS) -> Path:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # anndata's about formats to come
             adata.write_zarr(path) if ending == ".zarr" else adata.write_h5ad(path)
-    elif ending in (".parquet", ".feather"):
-        getattr(frame, f"to_{ending[1:]}")(path)
+    elif ending == ".parquet":
+        frame.to_parquet(path)
     else:
         frame.to_csv(path, index=False, sep="\t" if ending == ".tsv" else ",")
     return path

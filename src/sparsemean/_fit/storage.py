@@ -39,7 +39,7 @@ from sparsemean.result import Estimate, Located
 from sparsemean.result.comparison import Comparison
 
 FORMAT, SEVERAL = "sparsemean-estimate-8", "sparsemean-comparison-2"
-OTHERS = (".csv", ".tsv", ".txt", ".json", ".html", ".parquet", ".feather", ".xlsx", ".h5ad", ".pkl", ".pickle")
+OTHERS = (".csv", ".tsv", ".txt", ".json", ".html", ".parquet", ".xlsx", ".h5ad", ".pkl", ".pickle")
 LAZY = ("entry_time", "radius")
 PARTS = {
     "decision": Decision, "counts": Counts, "rows": RowScores, "uncertified": Uncertified, "effects": GroupEffects,
