@@ -100,13 +100,15 @@ def test_columns_taken_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest.Mo
 def test_the_dataset_is_named_where_there_are_several(tmp_path: Path) -> None:
     path = tmp_path / "x.h5"
     with h5py.File(path, "w") as file:
-        file["a/first"], file["a/second"], file["vector"], file["text"] = X, 2 * X, X[0], "hello"
-    np.testing.assert_array_equal(open_file(path, ReadOptions(dataset="a/second")).values, 2 * X)
-    line = "--dataset must name one of several arrays: got none; x.h5 has a/first, a/second"
+        file["first"], file["second"], file["vector"], file["text"] = X, 2 * X, X[0], "hello"
+        file["a/third"] = 3 * X
+    np.testing.assert_array_equal(open_file(path, ReadOptions(dataset="second")).values, 2 * X)
+    np.testing.assert_array_equal(open_file(path, ReadOptions(dataset="a/third")).values, 3 * X)
+    line = "--dataset must name one of several arrays: got none; x.h5 has first, second"
     with pytest.raises(InputError, match=line):
         open_file(path)
     for name in ("vector", "a", "/", "b", "text"):
-        with pytest.raises(InputError, match=r"--dataset must name a matrix .*a/first, a/second"):
+        with pytest.raises(InputError, match=r"--dataset must name a matrix .*first, second"):
             open_file(path, ReadOptions(dataset=name))
     with pytest.raises(InputError, match=r"--layer must be left out for \.h5 files"):
         open_file(path, ReadOptions(layer="counts"))
@@ -118,10 +120,12 @@ def test_a_file_without_a_matrix_says_what_it_has(tmp_path: Path) -> None:
         open_file(path)
     with h5py.File(path, "w"):
         pass
-    with pytest.raises(InputError, match=r"x\.h5 with no arrays"):
+    with pytest.raises(InputError, match=r"x\.h5 with nothing in it"):
         open_file(path)
+    with pytest.raises(InputError, match=r"x\.h5 with groups; --dataset GROUP/NAME names what lies in a group"):
+        open_file(written(path, name="a/x"))
     with pytest.raises(InputError, match=r"x\.h5 with 2-D arrays of complex128"):
-        open_file(written(path, X + 1j), ReadOptions(dataset="x"))
+        open_file(written(path, X + 1j))
 
 
 def test_shapes_beyond_the_file_are_refused(tmp_path: Path) -> None:

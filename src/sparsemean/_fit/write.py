@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 
 from sparsemean._data.anndata import Frame, read_anndata
-from sparsemean._data.chunked import is_group
 from sparsemean._data.hdf5 import Hdf5Group, open_hdf5
 from sparsemean._data.source import Array
 from sparsemean._data.table import FileContext, Names, as_names
@@ -286,7 +285,7 @@ def _additions_to_file(estimate: Estimate | Comparison, source: Path, key: str) 
     with file, opened.reading():
         for name in {"var", "obs", "uns"}.intersection(file.keys()):
             file.own(name)
-        var, obs = _frame(file, "var", opened), _frame(file, "obs", opened)
+        var, obs = (Frame(file, name, None, opened) for name in ("var", "obs"))
         names, cells = as_names(var.index()), as_names(obs.index())
     return _additions(estimate, names, cells, key, _Asked("FILE", opened.name))
 
@@ -336,14 +335,6 @@ def _writing(target: Path) -> Iterator[None]:
     except Exception as error:
         why = " ".join(str(error).split()) or type(error).__name__
         raise InputError("output", "be written whole", f"{str(target)!r} ({why})", "the input is unchanged") from error
-
-
-def _frame(file: Hdf5Group, name: str, opened: FileContext) -> Frame:
-    frame = Frame(file, name, None, opened)
-    if not is_group(frame.element):
-        advice = "read it with anndata and write it again"
-        raise InputError("FILE", "be of anndata 0.7 or later to be written back to", opened.name, advice)
-    return frame
 
 
 def _places(names: Names, estimate: Estimate, asked: _Asked) -> IntArray:
