@@ -1,9 +1,9 @@
-"""Tables by columns: Arrow, .parquet, DuckDB, pandas and polars."""
+"""Tables by columns: Arrow, .parquet, pandas and polars."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -30,7 +30,6 @@ from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError, require
 
 if TYPE_CHECKING:
-    import duckdb
     import pandas as pd
     import polars as pl
     import pyarrow as pa
@@ -384,79 +383,6 @@ def read_parquet(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
     return table_of(Batches(opened, n, found, file_of.batches, file_of.check_text))
 
 
-# Tables of DuckDB databases, fetched into memory.
-
-SHUT = {
-    "enable_external_access": "false",
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "lock_configuration": "true",
-    "memory_limit": "200MB",
-    "temp_directory": "",
-}
-"""What keeps a database from reading other files, from loading code and from taking memory or disk as it likes."""
-TABLES = "SELECT schema_name, table_name, sql FROM system.main.duckdb_tables() ORDER BY ALL"
-"""Views are left out: what they compute may be anything. Without its place the name may be that of a macro in the file,
-and so may every other function: none is called."""
-COMPUTED = "GENERATED ALWAYS AS"
-FETCHED_AT_ONCE = 2048
-"""Rows that are fetched before their bytes are counted."""
-
-
-def read_duckdb(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
-    """Read the columns that are wanted of a table into memory; one that is not named must be the only one."""
-    wanted.refuse("layer", kind="DuckDB databases")
-    duckdb = require("duckdb", extra="duckdb", purpose="reading DuckDB databases")
-    pa = require("pyarrow", extra="duckdb", purpose="reading DuckDB databases")
-    with closing(duckdb.connect(str(path), read_only=True, config=SHUT)) as database:
-        table = _table_meant(database, wanted.dataset, opened)
-        schema = database.sql(f"SELECT * FROM {table} LIMIT 0").to_arrow_table().schema
-        found = fields_of(schema, wanted)
-        layout = found.layout
-        used = {*layout.features.tolist(), *layout.of_rows.values(), *layout.watched, *found.halves}
-        columns = ", ".join(map(_quoted, layout.called(sorted(used))))
-        rows = database.sql(f"SELECT {columns} FROM {table}")
-        read = "to_arrow_reader" if hasattr(rows, "to_arrow_reader") else "fetch_arrow_reader"  # as it was once called
-        reader = getattr(rows, read)(FETCHED_AT_ONCE)
-        batches, held = [], 0
-        for batch in reader:
-            batches.append(batch)
-            held += batch.nbytes
-            opened.check_held(held)
-        columns_read = pa.Table.from_batches(batches, reader.schema)
-    fetched = columns_read.select
-    return table_of(Batches(opened, columns_read.num_rows, found, lambda some: [(0, fetched(layout.called(some)))]))
-
-
-def _table_meant(database: duckdb.DuckDBPyConnection, name: str | None, opened: FileContext) -> str:
-    """Return the table that is meant, as SQL writes it."""
-    found = database.sql(TABLES).fetchall()
-    rows = [row[:2] for row in found]
-    tables = {_of_schema(*row): ".".join(map(_quoted, row)) for row in rows}
-    called = sorted(_of_schema(*row) for row in rows)
-    name = opened.choose(called, name, "tables", "name a table of the database, no view")
-    if any(_of_schema(*row) == name and COMPUTED in sql for *row, sql in found):
-        advice = "write its values to a table of their own: CREATE TABLE plain AS SELECT * FROM ..."
-        raise InputError("--dataset", "name a table without computed columns", repr(name), advice)
-    if sum(_of_schema(*row) == name for row in rows) > 1:
-        raise InputError("--dataset", "name one table", f"{name!r}, which several schemas have", "rename one of them")
-    return tables[name]
-
-
-def _of_schema(schema: str, name: str) -> str:
-    return name if schema == "main" else f"{schema}.{name}"
-
-
-def _quoted(name: str) -> str:
-    """Return a name as SQL writes it, whatever is in it."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def refuse_relation(*_: object) -> Table:
-    """Say how a relation, which is not data yet, becomes a table."""
-    raise InputError("X", "be a table in memory", "a relation of DuckDB", "call .to_arrow_table() first")
-
-
 # pandas data frames: numeric columns with their names, as one array where they have one type; an index names rows.
 
 
@@ -496,12 +422,27 @@ def _with_decimals(frame: pd.DataFrame) -> pd.DataFrame:
     return out
 
 
-# Data frames of polars', which lie in memory as Arrow's do.
+# Data frames of polars': numeric columns with their names, each where it lies.
 
 
 def read_polars(X: pl.DataFrame, feature_names: object = None) -> Table:
     """Take a frame whose columns are all numeric."""
     if hasattr(X, "collect"):
         raise InputError("X", "be a data frame", "a LazyFrame of polars", "call .collect() first")
-    require("pyarrow", extra="parquet", purpose="taking data frames of polars")
-    return read_arrow(X.to_arrow(), feature_names)
+    import polars as pl
+
+    kinds, texts = X.dtypes, (pl.String, pl.Categorical, pl.Enum)
+    bad = {
+        name: "dates" if kind.is_temporal() else "text" if kind in texts else str(kind).partition("(")[0]
+        for name, kind in zip(X.columns, kinds, strict=True)
+        if not (kind.is_numeric() or kind in (pl.Boolean, pl.Null))
+    }
+    if bad:
+        raise not_numeric("X", bad)
+    names = check_feature_names(X.columns if feature_names is None else feature_names, X.width)
+
+    def get(column: int) -> Array:
+        series = X.to_series(column)
+        return np.asarray((series if series.dtype.is_float() else series.cast(pl.Float64)).to_numpy())
+
+    return Table(StackedColumns(X.height, [kind == pl.Float32 for kind in kinds], get), names)
