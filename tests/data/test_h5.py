@@ -140,7 +140,7 @@ def test_shapes_beyond_the_file_are_refused(tmp_path: Path) -> None:
 def test_more_rows_or_columns_than_the_file_can_tell_of_are_refused(shape: tuple[int, int], tmp_path: Path) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file.create_dataset("x", shape, dtype="i1", chunks=(1, 1))
-    with pytest.raises(InputError, match=r"be a complete \.h5 file: got x\.h5 \(shape \(1"):
+    with pytest.raises(InputError, match=r"be a complete \.h5 file: got x\.h5 \(100,000,000 chunks in"):
         open_file(tmp_path / "x.h5")
 
 
