@@ -42,56 +42,50 @@ BYTE_ORDER_MARKS = {
 }  # fmt: skip
 """What a text in another encoding than UTF-8 may begin with; that of four bytes begins with one of two."""
 FALLBACK = "cp1252"
-"""The encoding of texts that are no UTF-8: what Excel writes where Windows is Western."""
+"""The encoding of bytes that are no UTF-8: what Excel writes where Windows is Western."""
+
+
+def _western(error: UnicodeError) -> tuple[str, int]:
+    """Return bytes that are no UTF-8 as Western characters, the five that have none as controls, as browsers do."""
+    assert isinstance(error, UnicodeDecodeError)
+    each = (error.object[k : k + 1] for k in range(error.start, error.end))
+    return "".join(byte.decode(FALLBACK, "ignore") or chr(byte[0]) for byte in each), error.end
+
+
+codecs.register_error("sparsemean.western", _western)
 
 
 class Recoder:
     """Makes UTF-8 of the pieces of a text, one after the other.
 
-    Without a name the encoding is judged: by a byte order mark, and cp1252 for what cannot be UTF-8, from the first
-    byte on that is not ASCII.
+    Without a name the encoding is judged: by a byte order mark, else UTF-8, and cp1252 for bytes that cannot be that.
     """
 
     def __init__(self, encoding: str | None, name: str) -> None:
         self.name, self.judged = name, encoding is None
-        self.encoding = "utf-8" if encoding is None else _known(encoding)
-        self.decoder = codecs.getincrementaldecoder(self.encoding)()
-        self.begun = self.in_utf8 = False
+        self.encoding = "" if encoding is None else _known(encoding)
+        self.decoder: codecs.IncrementalDecoder | None = None
 
     def __call__(self, piece: bytes) -> bytes:
         """Return the next piece in UTF-8, nothing for the last one."""
-        if not self.begun and self.judged:
-            self._use(next((name for mark, name in BYTE_ORDER_MARKS.items() if piece.startswith(mark)), "utf-8"))
-        self.begun = True
-        judging = self.judged and self.encoding == "utf-8"
-        if judging and (self.in_utf8 or piece.isascii()):  # a stray byte is refused where it is asked for
+        if self.decoder is None:
+            marked = (name for mark, name in BYTE_ORDER_MARKS.items() if piece.startswith(mark))
+            self.encoding = self.encoding or next(marked, "utf-8")
+            self.decoder = codecs.getincrementaldecoder(self.encoding)()
+        if self.encoding == "utf-8" and piece.isascii() and not self.decoder.getstate()[0]:
             return piece
         try:
-            text = self.decoder.decode(piece, final=not piece)
+            return self.decoder.decode(piece, final=not piece).encode()
         except UnicodeError as error:
-            if not judging:
+            if not self.judged or self.encoding != "utf-8":
                 raise self.refusal(error) from error
-            return self._fall_back(piece)
-        self.in_utf8 = judging
-        return piece if judging else text.encode()
-
-    def _fall_back(self, piece: bytes) -> bytes:
-        """Return a piece that is no UTF-8 as what it may be instead, or as it is."""
-        try:
-            text = piece.decode(FALLBACK)
-        except UnicodeDecodeError:
-            self.in_utf8 = True
-            return piece
-        self._use(FALLBACK)
-        return text.encode()
+        self.encoding, self.decoder.errors = FALLBACK, "sparsemean.western"
+        return self.decoder.decode(piece, final=not piece).encode()
 
     @property
     def note(self) -> str:
         """What was judged of the encoding, where it is not the usual one."""
         return f"text in {self.encoding}" if self.judged and self.encoding != "utf-8" else ""
-
-    def _use(self, encoding: str) -> None:
-        self.encoding, self.decoder = encoding, codecs.getincrementaldecoder(encoding)()
 
     def refusal(self, error: UnicodeError) -> InputError:
         """Refuse a byte that the encoding has no character for."""

@@ -54,13 +54,8 @@ class StackedColumns(Source):
 
     def __init__(self, n: int, single: Sequence[bool], get: GetColumn) -> None:
         self.shape, self.get = (n, len(single)), get
-        self.dtype, self.coarsest = _types(single)
+        self.dtype, self._precision = _types(single)
         check_matrix(self.shape, self.dtype)
-
-    @property
-    def precision(self) -> float:
-        """That of the column that has least of it."""
-        return precision_of(self.coarsest)
 
     def block(self, rows: slice, columns: slice) -> Array:
         """Return some columns side by side."""
@@ -70,9 +65,9 @@ class StackedColumns(Source):
         return out
 
 
-def _types(single: Sequence[bool]) -> tuple[np.dtype[np.generic], np.dtype[np.generic]]:
-    """Return the type that holds all columns, and the coarsest in which one was measured."""
-    return SINGLE if len(single) and all(single) else DOUBLE, SINGLE if any(single) else DOUBLE
+def _types(single: Sequence[bool]) -> tuple[np.dtype[np.generic], float]:
+    """Return the type that holds all columns, and the precision of the column that has least of it."""
+    return SINGLE if len(single) and all(single) else DOUBLE, precision_of(SINGLE if any(single) else DOUBLE)
 
 
 def read_arrow(X: Batch, feature_names: object = None) -> Table:
@@ -165,15 +160,10 @@ class Batches(Source):
     ) -> None:
         self.opened, self.found, self.batches, self.check_text = opened, found, batches, check_text
         self.shape = (n, found.layout.features.size)
-        self.dtype, self.coarsest = _types(found.single)
+        self.dtype, self._precision = _types(found.single)
         check_matrix(self.shape, self.dtype)
         opened.check_size(self.shape, self.dtype.itemsize)
         opened.check_held(8 * n)
-
-    @property
-    def precision(self) -> float:
-        """That of the column that has least of it."""
-        return precision_of(self.coarsest)
 
     def block(self, rows: slice, columns: slice) -> Array:
         """Return some columns side by side."""
