@@ -272,7 +272,7 @@ BAD = {
               "leave it out with --drop-text or --drop 'day of'"),
     "several": ("a,b,c,d\n1,x,31.12.2024,y\n,x,31.12.2024,y\n", TEXT.replace("column ", "2 columns: ")
                 + "'b' (row 0: 'x'), 'd'; dates in column 'c'; "
-                "leave them out with --drop-text, or say"),
+                "leave them out with --drop-text and go past gaps in others with --missing omit, or say"),
     "underscore": ("a,b\n1,1_0\n", TEXT + "'b' (row 0: '1_0')"),
     "nul inside": ("a,b\n1\0,2\n1,2\n1\x005,2\n", BROKEN + "NUL bytes"),
     "nul later": ("a,b\n1,2\n1\x005,2\n", TEXT + "'a' (row 1: '1\\x005')"),

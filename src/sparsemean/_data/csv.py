@@ -290,9 +290,11 @@ class Text:
         return out
 
     def _refusal(self, found: Heading, bad: Refused) -> InputError:
-        """Refuse columns that hold no numbers, and show what stands in the first of them."""
+        """Refuse columns that hold no numbers; whoever drops them is told of gaps in the others at once."""
+        others = np.isin(found.layout.features, sorted(bad), invert=True)
+        gaps = bool(np.isnan(self.values[: self.rows, others]).any())
         columns = {found.layout.names[column]: kind for column, (kind, _) in sorted(bad.items())}
-        return not_numeric("FILE", columns, bad[min(bad)][1])
+        return not_numeric("FILE", columns, bad[min(bad)][1], gaps=gaps)
 
     def _finished(self, found: Heading, bad: Refused, dropped: dict[str, str]) -> Table:
         """Return the table, without the columns of ``bad``."""

@@ -327,8 +327,8 @@ def read_mtx(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
     if not ((at >= 1) & (at <= shape) & (at == np.floor(at))).all():
         raise opened.broken(f"an entry outside of shape {shape}")
     values = numbers[:, 2] if numbers.shape[1] == 3 else np.ones(len(numbers))
-    places: IntArray = at.T.astype(np.int32 if max(shape) < 2**31 else np.int64) - 1
-    return read_sparse(sparse.coo_array((values, tuple(places)), shape=shape).tocsc())
+    row, column = at.T.astype(np.int32 if max(shape) < 2**31 else np.int64) - 1
+    return read_sparse(sparse.coo_array((values, (row, column)), shape=shape).tocsc())
 
 
 def _head(file: IO[bytes] | Unpacked, opened: FileContext, packed: int) -> tuple[tuple[int, int], FloatArray]:

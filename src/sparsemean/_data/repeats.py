@@ -374,10 +374,10 @@ MOST_LOOKED_AT = 20
 """Columns left out that are looked at for two values."""
 
 
-def not_numeric(argument: str, columns: Mapping[str, str], where: str = "") -> InputError:
+def not_numeric(argument: str, columns: Mapping[str, str], where: str = "", *, gaps: bool = False) -> InputError:
     """Refuse columns by name and kind, all of them, and say what to do: options in files, code in memory.
 
-    ``where`` shows what stands in the first of them.
+    ``where`` shows what stands in the first of them, ``gaps`` says that other columns will be refused for theirs.
     """
     kinds: dict[str, list[str]] = {}
     for name, kind in columns.items():
@@ -394,6 +394,7 @@ def not_numeric(argument: str, columns: Mapping[str, str], where: str = "") -> I
     out = f"leave {'it' if len(columns) == 1 else 'them'} out with --drop-text"
     if len(columns) == 1:
         out += f" or --drop {quote(next(iter(columns)))}"
+    out += " and go past gaps in others with --missing omit" if gaps else ""
     advice = f"{out}, or say what one is for: --id, --group, --subject, --strata or --pairs NAME"
     return InputError(argument, "have numeric columns only", "; ".join(shown), advice)
 

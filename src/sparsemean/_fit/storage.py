@@ -263,11 +263,12 @@ def _check_tests(estimate: Estimate) -> None:
     if len(tests) != (plan.question.target == "mean"):
         raise ValueError("its test of means is not what its plan says")
     for test in tests:
-        of_one = isinstance(test, MeanTest)
-        sizes, weights = ((test.n_units,), (1.0,)) if of_one else (test.sizes, test.weights)
-        good = 0.5 <= test.kappa < np.inf and 0 < test.factor < np.inf and len(sizes) == len(weights)
-        good = good and (not of_one or 0 <= test.bias < np.inf)
-        if not (good and all(0 < n <= plan.n_units for n in sizes) and all(0 < weight <= 1 for weight in weights)):
+        sizes, weights, bias = (
+            ((test.n_units,), (1.0,), test.bias) if isinstance(test, MeanTest) else (test.sizes, test.weights, 0.0)
+        )
+        good = 0.5 <= test.kappa < np.inf and 0 < test.factor < np.inf and 0 <= bias < np.inf
+        good = good and len(sizes) == len(weights) and all(0 < weight <= 1 for weight in weights)
+        if not (good and all(0 < n <= plan.n_units for n in sizes)):
             raise ValueError("its test of means cannot be")
 
 
