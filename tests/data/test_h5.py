@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from sparsemean._data import as_table, open_file
-from sparsemean._data.chunked import way_to_read
-from sparsemean._data.hdf5 import H5
+from sparsemean._data.chunked import Chunked, way_to_read
 from sparsemean._data.matrices import Npy
 from sparsemean._data.table import ReadOptions
 from sparsemean._fit.one_sample import fit
@@ -60,10 +59,10 @@ def test_every_type(dtype: str, chunks: Any, tmp_path: Path) -> None:
 
 def test_one_stretch_is_mapped_and_nothing_else_is(tmp_path: Path) -> None:
     assert isinstance(open_file(written(tmp_path / "a.h5")).source, Npy)
-    assert isinstance(open_file(written(tmp_path / "b.h5", chunks=(10, 10))).source, H5)
+    assert isinstance(open_file(written(tmp_path / "b.h5", chunks=(10, 10))).source, Chunked)
     with h5py.File(tmp_path / "c.h5", "w") as file:
         file["x"] = X
-        assert isinstance(as_table(file["x"]).source, H5)  # may still be in h5py's hands
+        assert isinstance(as_table(file["x"]).source, Chunked)  # may still be in h5py's hands
         file.create_dataset("never written", (300, 61), dtype="f8", fillvalue=2.5)
     with h5py.File(tmp_path / "c.h5") as file:
         np.testing.assert_array_equal(as_table(file["never written"]).values, np.full((300, 61), 2.5))

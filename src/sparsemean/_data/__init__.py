@@ -128,8 +128,8 @@ def _check_labels(table: Table, opened: FileContext) -> None:
 def _looked_at(table: Table, wanted: ReadOptions) -> Table:
     """Return a table with what its columns look like: names of rows, subjects, groups."""
     repeats = table.repeated
-    if repeats is None and wanted.id is not None:
-        repeats = _repeated_id(table, wanted)
+    if repeats is None and wanted.id is not None and table.row_names is not None and wanted.independent:
+        repeats = repeated(wanted.id, table.row_names, MOST_NAMES)
     if table.feature_names is None:
         return replace(table, repeated=repeats)
     names = table.feature_names.tolist()
@@ -152,13 +152,6 @@ def _refuse_ways(path: Path, ending: str, wanted: ReadOptions) -> None:
     ):  # fmt: skip
         if getattr(wanted, option) is not None and kind not in kinds:
             raise InputError(f"--{option}", f"be left out for all but {rule}", path.name)
-
-
-def _repeated_id(table: Table, wanted: ReadOptions) -> tuple[str, int] | None:
-    """Return the column that names rows, where many rows share a name and nobody said why."""
-    if wanted.id is None or table.row_names is None or not wanted.independent:
-        return None
-    return repeated(wanted.id, table.row_names, MOST_NAMES)
 
 
 def _function(name: str) -> Any:

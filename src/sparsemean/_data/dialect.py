@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -243,15 +244,9 @@ AMOUNT = re.compile(
     re.ASCII,
 )
 """A number with a decimal point, a sign of money before or after it or a percent sign after it, thousands in groups."""
-MARKS = {
-    ",": "commas",
-    ".": "points",
-    "'": "apostrophes",
-    "’": "apostrophes",
-    " ": "spaces",
-    "\u00a0": "spaces",
-    "\u202f": "spaces",
-}
+BETWEEN = {"commas": ",", "points": ".", "apostrophes": "'’", "spaces": " \u00a0\u202f"}
+MARKS = {sign: name for name, signs in BETWEEN.items() for sign in signs}
+"""What may stand between thousands."""
 MONTHS = "jan|feb|mar|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez"
 DATE = re.compile(
     r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})"
@@ -320,7 +315,9 @@ class Numerals:
         meanings = [known.get(cell) or learn(cell) for cell in cells]
         styles = np.array([style for _, style in meanings])
         each, at, counts = np.unique(odd[:, 1] * MOST_KNOWN + styles, return_index=True, return_counts=True)
-        for key, place, count in sorted(zip(each.tolist(), at.tolist(), counts.tolist(), strict=True), key=_place):
+        for key, place, count in sorted(
+            zip(each.tolist(), at.tolist(), counts.tolist(), strict=True), key=itemgetter(1)
+        ):
             column, style = divmod(key, MOST_KNOWN)
             self.counts.setdefault(column, Counter())[self.styles[style]] += count
             self.seen[column] |= self.styles[style].form
@@ -380,7 +377,8 @@ class Numerals:
     def _disagreement(self, counts: Mapping[Style, int], values: Floats) -> str:
         """Say what cells of a column do not agree about."""
         words = {style.word for style in counts} - {""}
-        if words and (np.count_nonzero(~np.isnan(values)) > _n_words(counts) or words not in ALIKE):
+        n_words = sum(count for style, count in counts.items() if style.word)
+        if words and (np.count_nonzero(~np.isnan(values)) > n_words or words not in ALIKE):
             return f"{' and '.join(sorted(words))} besides other values" if len(words) < 3 else "words"
         units = {style.unit for style in counts if not style.zero} - {""}
         n_units = sum(count for style, count in counts.items() if style.unit and not style.zero)
@@ -423,14 +421,6 @@ EITHER = "decimals or thousands: --decimal . or --decimal , says which"
 AS_POINTS = "points, all before three digits, were read as decimal points"
 ALIKE = ({"yes", "no"}, {"yes"}, {"no"}, {"y", "n"})
 """Words that may make up a column. A single y or n is not enough: it may be a code."""
-
-
-def _n_words(counts: Mapping[Style, int]) -> int:
-    return sum(count for style, count in counts.items() if style.word)
-
-
-def _place(entry: tuple[int, int, int]) -> int:
-    return entry[1]
 
 
 def listed(names: list[str]) -> str:

@@ -193,16 +193,6 @@ def _beyond(opened: FileContext, what: str, advice: str = "write the values into
 # HDF5 through h5py: one dataset, mapped where it lies in one stretch, else read in whole chunks.
 
 
-class H5(Chunked):
-    """An h5py dataset. Rows that follow each other are read along rows, chunks the way that reads each once."""
-
-    def __init__(self, dataset: h5py.Dataset, opened: FileContext) -> None:
-        chunks = dataset.chunks or (1, dataset.shape[1])
-        super().__init__(dataset, chunks, opened)
-        if dataset.chunks is None:
-            self.along, self.grain = "rows", 1
-
-
 def read_hdf5_dataset(dataset: h5py.Dataset, feature_names: object = None) -> Table:
     """Take a dataset of an open file."""
     opened = FileContext(type(dataset).__name__, "HDF5 dataset in an open file", argument="X")
@@ -237,7 +227,7 @@ def hdf5_source(dataset: h5py.Dataset, opened: FileContext) -> Source:
     check_stored(dataset, opened)
     check_stored_matrix(dataset, opened)
     _check_chunks(dataset, opened)
-    return _mapped(dataset) or H5(dataset, opened)
+    return _mapped(dataset) or Chunked(dataset, dataset.chunks or (1, dataset.shape[1]), opened)
 
 
 def _mapped(dataset: h5py.Dataset) -> Npy | None:

@@ -94,7 +94,6 @@ def _header(start: IO[bytes], opened: FileContext) -> tuple[tuple[int, ...], boo
 # NumPy's archives of arrays: mapped where they lie if they are not packed. SciPy keeps sparse matrices in them too.
 
 SPARSE = {"format.npy", "shape.npy", "data.npy"}
-UNPACKED_AT_ONCE = 16_000_000
 LOCAL_HEADER = 30
 """Bytes of a zip archive before the name of a member; the last four are the lengths of the name and what follows it."""
 
@@ -129,8 +128,8 @@ def _source(
             if start + info.file_size - offset > opened.size:
                 raise opened.broken("cut short")
             return Npy(path, start, (shape[0], shape[1]), dtype, fortran)
-        values = _unpacked(member, math.prod(shape), dtype, opened)
-    return Dense(values.reshape(shape, order="F" if fortran else "C"))
+    with archive.open(info) as member:  # from its header on; its sum is checked at its end
+        return Dense(npy_format.read_array(member, allow_pickle=False))
 
 
 def _header_in(
@@ -161,20 +160,6 @@ def _start(file: IO[bytes], info: zipfile.ZipInfo) -> int:
     header = file.read(LOCAL_HEADER)
     lengths = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
     return info.header_offset + LOCAL_HEADER + lengths
-
-
-def _unpacked(member: IO[bytes], count: int, dtype: np.dtype[np.generic], opened: FileContext) -> Array:
-    """Read the values of a packed member, a stretch at a time; reading to the end checks their sum."""
-    out: Array = np.empty(count, dtype)
-    view, at = out.view(np.uint8), 0
-    while part := member.read(min(UNPACKED_AT_ONCE, view.size - at) or 1):
-        if at + len(part) > view.size:
-            break
-        view[at : at + len(part)] = np.frombuffer(part, dtype=np.uint8)
-        at += len(part)
-    if at != view.size:
-        raise opened.broken("cut short")
-    return out
 
 
 def _check_size(info: zipfile.ZipInfo, opened: FileContext) -> None:
@@ -256,10 +241,6 @@ class Sparse(Source):
             entries = slice(matrix.indptr[column], matrix.indptr[column + 1])
             out[matrix.indices[entries], k] = matrix.data[entries]
         return out
-
-    def whole(self) -> Array:
-        """Return everything, zeros filled in."""
-        return np.asarray(self.matrix.toarray())
 
 
 def _viewed(X: csr_array | csc_array) -> csr_array | csc_array:

@@ -225,10 +225,6 @@ class Dense(Source):
         read = [self.values[:, part] for part, _, _ in self.runs(columns)]
         return np.concatenate(read, axis=1, dtype=np.float64) if read else np.empty((self.shape[0], 0))
 
-    def whole(self) -> Array:
-        """Return the array itself."""
-        return self.values
-
 
 class ColumnSubset(Source):
     """Some columns of another source, rising."""

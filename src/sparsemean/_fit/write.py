@@ -102,13 +102,10 @@ def _records(frame: pd.DataFrame) -> list[dict[str, object]]:
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, (float, np.floating)):
-        return float(value) if np.isfinite(value) else None
-    if isinstance(value, np.integer):
-        return int(value)
-    if isinstance(value, np.bool_):
-        return bool(value)
-    return value if isinstance(value, (str, int)) else None
+    """Return what JSON has a word for, None for the rest."""
+    value = value.item() if isinstance(value, np.generic) else value
+    finite = isinstance(value, (str, int)) or (isinstance(value, float) and np.isfinite(value))
+    return value if finite else None
 
 
 def _table(estimate: Estimate | Comparison, *, every: bool) -> pd.DataFrame:
@@ -283,8 +280,8 @@ class _Asked(NamedTuple):
 def _additions_to_file(estimate: Estimate | Comparison, source: Path, key: str) -> _Additions:
     file, opened = open_hdf5(source, ".h5ad file")
     with file, opened.reading():
-        for name in {"var", "obs", "uns"}.intersection(file.keys()):
-            file.own(name)
+        if "uns" in file.keys():  # noqa: SIM118  (what a link leads to may not be there)
+            file.own("uns")
         var, obs = (Frame(file, name, None, opened) for name in ("var", "obs"))
         names, cells = as_names(var.index()), as_names(obs.index())
     return _additions(estimate, names, cells, key, _Asked("FILE", opened.name))
