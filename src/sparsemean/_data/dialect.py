@@ -315,9 +315,8 @@ class Numerals:
         meanings = [known.get(cell) or learn(cell) for cell in cells]
         styles = np.array([style for _, style in meanings])
         each, at, counts = np.unique(odd[:, 1] * MOST_KNOWN + styles, return_index=True, return_counts=True)
-        for key, place, count in sorted(
-            zip(each.tolist(), at.tolist(), counts.tolist(), strict=True), key=itemgetter(1)
-        ):
+        found = zip(each.tolist(), at.tolist(), counts.tolist(), strict=True)
+        for key, place, count in sorted(found, key=itemgetter(1)):
             column, style = divmod(key, MOST_KNOWN)
             self.counts.setdefault(column, Counter())[self.styles[style]] += count
             self.seen[column] |= self.styles[style].form
