@@ -291,7 +291,7 @@ SHEETS = {
     "a comma": (PLAIN_ROWS + row(22, "-0,303", "2", "str"), "text in column 'a' (row 20: '-0,303'); leave it out"),
     "an underscore": (PLAIN_ROWS + row(22, "1_0.1", "2"), "'1_0.1' for a number"),
     "other digits": (PLAIN_ROWS + row(22, "١٢", "2"), "'١٢' for a number"),
-    "text from the end": (PLAIN_ROWS + row(22, "-1", "2", "s"), "'-1' for a whole number"),
+    "text from the end": (PLAIN_ROWS + row(22, "-1", "2", "s"), "'-1' for a number in cell"),
     "an error": (PLAIN_ROWS + row(22, "42", "2", "e"), "NaN in column 0 ('a'), row 20"),
 }  # fmt: skip
 
