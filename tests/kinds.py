@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy import io, sparse
 
-NAMES_KEPT = (".csv", ".tsv", ".csv.gz", ".txt", ".xlsx", ".duckdb", ".parquet", ".feather", ".h5ad")
+NAMES_KEPT = (".csv", ".tsv", ".csv.gz", ".txt", ".xlsx", ".duckdb", ".parquet", ".h5ad")
 
 
 def names(d: int) -> list[str]:
@@ -124,7 +124,6 @@ FILES: dict[str, tuple[str, Callable[[Path, Any], object]]] = {
     "csv gz": (".csv.gz", lambda path, X: frame(X).to_csv(path, index=False)),
     "tsv": (".tsv", lambda path, X: frame(X).to_csv(path, index=False, sep="\t")),
     "parquet": (".parquet", lambda path, X: frame(X).to_parquet(path, row_group_size=100)),
-    "feather": (".feather", lambda path, X: frame(X).to_feather(path)),
     "h5ad": (".h5ad", write_h5ad(np.asarray)),
     "h5ad CSR": (".h5ad", write_h5ad(sparse.csr_matrix)),
     "h5ad CSC": (".h5ad", write_h5ad(sparse.csc_matrix)),

@@ -165,7 +165,7 @@ def test_another_file_is_refused_and_nothing_left_behind(path: Path) -> None:
         write_h5ad(estimate, path, path.with_name("no") / "out.h5ad")
     with h5py.File(other, "w") as file:
         file["var"], file["obs"] = np.zeros(3, dtype=[("index", "S2")]), np.zeros(3, dtype=[("index", "S2")])
-    with pytest.raises(InputError, match=r"be of anndata 0\.7 or later to be written back to"):
+    with pytest.raises(InputError, match=r"be of anndata 0\.7 or later"):
         write_h5ad(estimate, other, out)
     assert sorted(file.name for file in path.parent.iterdir()) == ["in.h5ad", "other.h5ad"]
 

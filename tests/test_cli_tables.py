@@ -150,13 +150,11 @@ def written(frame: pd.DataFrame, path: Path) -> Path:
         with pytest.importorskip("duckdb").connect(str(path)) as made:
             made.sql("CREATE TABLE t AS SELECT * FROM frame")
     else:
-        getattr(frame, {".csv": "to_csv", ".parquet": "to_parquet", ".feather": "to_feather"}[path.suffix])(
-            path, **({"index": False} if path.suffix != ".feather" else {})
-        )
+        getattr(frame, {".csv": "to_csv", ".parquet": "to_parquet"}[path.suffix])(path, index=False)
     return path
 
 
-ENDINGS = (".csv", ".parquet", ".feather", ".duckdb", ".xlsx")
+ENDINGS = (".csv", ".parquet", ".duckdb", ".xlsx")
 GAPS = {
     "two nines": (rng.normal(50, 9, N).round(2), (998, 999)),
     "below": (rng.normal(5, 2, N).round(2), (-98, -99)),
@@ -293,7 +291,7 @@ SHEETS = {
     "a comma": (PLAIN_ROWS + row(22, "-0,303", "2", "str"), "text in column 'a' (row 20: '-0,303'); leave it out"),
     "an underscore": (PLAIN_ROWS + row(22, "1_0.1", "2"), "'1_0.1' for a number"),
     "other digits": (PLAIN_ROWS + row(22, "١٢", "2"), "'١٢' for a number"),
-    "text from the end": (PLAIN_ROWS + row(22, "-1", "2", "s"), "'-1' for a whole number"),
+    "text from the end": (PLAIN_ROWS + row(22, "-1", "2", "s"), "'-1' for a number in cell"),
     "an error": (PLAIN_ROWS + row(22, "42", "2", "e"), "NaN in column 0 ('a'), row 20"),
 }  # fmt: skip
 

@@ -132,12 +132,12 @@ FORGERIES: dict[str, Callable[[dict[str, Any], dict[str, Any]], Any]] = {
     "arms cut": lambda _, arrays: arrays.update({"0.arms.nobody.moments": np.zeros((2, 3, 5))}),
     "half of the arms": lambda _, arrays: arrays.pop("0.arms.nobody.left"),
     "a name too many": lambda _, arrays: arrays.update({"0.suspect_names": np.array(["u"] * 77)}),
-    "a reason beyond": lambda header, _: header["results"][0]["scalars"].update({"rows.reasons": [[12]] * SUSPECTS}),
-    "a kind too many": lambda header, _: header["results"][0]["scalars"]["rows.kinds"].append("few"),
+    "a reason beyond": lambda header, _: header["results"][0]["rows"].update(reasons=[[12]] * SUSPECTS),
+    "a kind too many": lambda header, _: header["results"][0]["rows"]["kinds"].append("few"),
     "one group": lambda header, _: header["results"][0]["plan"].update(bad_by_group=[1]),
-    "groups without names": lambda _, arrays: arrays.pop("0.class_names"),
+    "groups without names": lambda _, arrays: arrays.pop("0.sample.class_names"),
     "a checksum of few columns": lambda _, arrays: arrays.update({"0.checksum.columns": np.zeros(5, dtype=int)}),
-    "a checksum of text": lambda header, _: header["results"][0]["scalars"].update({"checksum.whole": "x"}),
+    "a checksum of text": lambda header, _: header["results"][0]["checksum"].update(whole="x"),
 }
 
 
@@ -307,8 +307,8 @@ def test_an_estimate_that_loads_can_be_used(kind: str, tmp_path: Path, long_vers
         ("plain", "question.test", "auto"),
         ("plain", "question.level", 2.0),
         ("plain", "plan.bad_rows", 10**12),
-        ("plain", "scalars.rows.reasons", [[0, 1]]),
-        ("plain", "scalars.rows.kinds", ["x"] * 20),
+        ("plain", "rows.reasons", [[0, 1]]),
+        ("plain", "rows.kinds", ["x"] * 20),
         ("two groups", "plan.bad_by_group", []),
         ("two groups", "plan.contamination", 1e308),
         ("two groups", "walk.dealing", "blocks"),
@@ -331,11 +331,11 @@ def test_what_failed_in_a_summary_does_not_load(kind: str, entry: str, value: An
 @pytest.mark.parametrize(
     ("name", "array", "said"),
     [
-        ("mean", np.zeros(11), r"mean has shape \(11,\)"),
-        ("mean", np.zeros(12, dtype=int), "mean has shape .* and type int64"),
+        ("located.mean", np.zeros(11), r"mean has shape \(11,\)"),
+        ("located.mean", np.zeros(12, dtype=int), "mean has shape .* and type int64"),
         ("counts.positive", np.zeros((12, 3), dtype=int), "counts.positive has shape"),
-        ("support", np.array([0, 1, 12]), "support is not among 12"),
-        ("support", np.array([2, 1, 0]), "support is in disorder"),
+        ("located.support", np.array([0, 1, 12]), "support is not among 12"),
+        ("located.support", np.array([2, 1, 0]), "support is in disorder"),
         ("decision.p_values", np.full(12, np.inf), "decision.p_values is not between 0 and 1"),
         ("rows.suspects", np.array([300]), "rows.suspects is not among 300"),
         ("colour", np.zeros(12), "colour"),

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from sparsemean import InputError
-from sparsemean._data import open_file, record_batches
+from sparsemean._data import duckdb, open_file
 from sparsemean._data.table import MOST_HELD, NOT_WORTH_CHECKING, ReadOptions
 
 import kinds
@@ -23,7 +23,7 @@ QUICK = (
     "cells of a header .csv.gz", "zeros .csv.gz", "open quote .csv.gz", "remarks .mtx.gz",
     "percent signs .csv.gz", "money .csv.gz", "a diagonal .npz", "long texts .parquet", "elements of no meaning .xlsx",
     "long texts that are left out .parquet", "long labels .h5ad", "saved estimate .estimate", "text .parquet",
-    "zeros .feather", "styles .xlsx",
+    "styles .xlsx",
     "a macro in the place of a function .duckdb", "names of one heap .h5ad", "packed again and again .zarr",
 )  # fmt: skip
 
@@ -73,7 +73,7 @@ def test_a_database_larger_than_what_it_may_use_of_memory_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("duckdb")
-    monkeypatch.setitem(record_batches.SHUT, "memory_limit", "20MB")
+    monkeypatch.setitem(duckdb.SHUT, "memory_limit", "20MB")
     X = np.random.default_rng(1).normal(size=(400_000, 10))
     path = kinds.written("duckdb", tmp_path, X)
     assert path.stat().st_size > 25_000_000

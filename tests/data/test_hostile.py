@@ -13,7 +13,6 @@ import pytest
 
 from sparsemean import InputError, load, load_sketch
 from sparsemean._data import READERS, open_file
-from sparsemean._data.frames import Batches
 from sparsemean._data.table import ReadOptions
 
 import kinds
@@ -104,15 +103,6 @@ def test_a_file_replaced_after_it_was_opened_is_one_line(kind: str, put: object,
     put(path)  # type: ignore[operator]
     with pytest.raises(InputError, match=r"FILE must be (readable|a file on a disk)"):
         table.source.take(np.arange(5))
-
-
-def test_a_feather_file_cut_short_beside_what_was_read_of_it_does_not_end_the_process(tmp_path: Path) -> None:
-    path = kinds.written("feather", tmp_path, np.ones((5000, 5)))
-    source = open_file(path).source
-    assert isinstance(source, Batches)
-    ((_, batch),) = source.batches([3])
-    os.truncate(path, 100)
-    assert batch.column(0).to_numpy().sum() == 5000
 
 
 @pytest.mark.parametrize("version", [2, 3])

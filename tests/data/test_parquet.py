@@ -1,4 +1,4 @@
-"""Parquet and Feather files: read a few columns at a time, refused from the schema, damaged ones in one line."""
+"""Parquet files: read a few columns at a time, refused from the schema, damaged ones in one line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
@@ -27,15 +26,11 @@ rng = np.random.default_rng(0)
 X = rng.standard_t(2, (60, 7)) + 3.0 * (np.arange(7) < 2)
 FRAME = pd.DataFrame(X, columns=list("abcdefg"))
 WHO = [f"s{i}" for i in range(60)]
-ENDINGS = [".parquet", ".feather"]
 
 
 def write(table: Any, path: Path, **options: Any) -> Path:
     table = pa.Table.from_pandas(table) if isinstance(table, pd.DataFrame) else table
-    if path.suffix == ".parquet":
-        pq.write_table(table, path, **{"row_group_size": 17, **options})
-    else:
-        pyarrow.feather.write_feather(table, path, **{"chunksize": 17, **options})
+    pq.write_table(table, path, **{"row_group_size": 17, **options})
     return path
 
 
@@ -43,12 +38,11 @@ def read(table: Any, path: Path, **wanted: Any) -> Table:
     return open_file(write(table, path), ReadOptions(**wanted))
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.float16, np.int64, np.uint8, np.bool_])
-def test_the_same_numbers_as_the_array(ending: str, kind: type, tmp_path: Path) -> None:
+def test_the_same_numbers_as_the_array(kind: type, tmp_path: Path) -> None:
     values = (np.abs(X) * 10 % 200).astype(kind) if kind is not np.bool_ else X > 0
     arrow = pa.table({name: values[:, k] for k, name in enumerate("abcdefg")})
-    table = read(arrow, tmp_path / f"x{ending}")
+    table = read(arrow, tmp_path / "x.parquet")
     assert table.values.dtype == (np.float32 if kind is np.float32 else np.float64)
     assert table.source.along == "columns"
     np.testing.assert_array_equal(table.values, values)
@@ -59,8 +53,7 @@ def test_the_same_numbers_as_the_array(ending: str, kind: type, tmp_path: Path) 
     np.testing.assert_array_equal(ours.p_values, theirs.p_values)
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_columns_of_every_numeric_type(ending: str, tmp_path: Path) -> None:
+def test_columns_of_every_numeric_type(tmp_path: Path) -> None:
     cents = [decimal.Decimal(int(c)).scaleb(-2) for c in rng.integers(-(10**9), 10**9, 60)]
     arrow = pa.table({
         "decimal": pa.array(cents, pa.decimal128(12, 2)),
@@ -70,7 +63,7 @@ def test_columns_of_every_numeric_type(ending: str, tmp_path: Path) -> None:
         "nothing": pa.nulls(60),
         "half": pa.array(np.ones(60, np.float16)),
     })  # fmt: skip
-    values = read(arrow, tmp_path / f"x{ending}").values
+    values = read(arrow, tmp_path / "x.parquet").values
     np.testing.assert_array_equal(values[:, 0], [float(c) for c in cents])
     np.testing.assert_array_equal(values[:, 1], [np.nan, *range(59)])
     np.testing.assert_array_equal(values[:, 2], [1.0, np.nan] * 30)
@@ -79,10 +72,9 @@ def test_columns_of_every_numeric_type(ending: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(values[:, 5], 1.0)
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_id_group_select_and_drop(ending: str, tmp_path: Path) -> None:
+def test_id_group_select_and_drop(tmp_path: Path) -> None:
     frame = FRAME.assign(who=WHO, arm=pd.Categorical(["x", "y"] * 30), gap=["x", None] * 30, n=range(60))
-    path = tmp_path / f"x{ending}"
+    path = tmp_path / "x.parquet"
     table = read(frame, path, id="who", group="arm", drop=("n", "gap"))
     np.testing.assert_array_equal(table.values, X)
     assert table.row_names is not None
@@ -101,23 +93,21 @@ def test_id_group_select_and_drop(ending: str, tmp_path: Path) -> None:
         open_file(path, ReadOptions(layer="x"))
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("kind", ["list", "struct"])
-def test_lists_name_no_rows(kind: str, ending: str, tmp_path: Path) -> None:
-    path = write(pa.table({"a": X[:, 0], "id": REFUSED[kind]}), tmp_path / f"x{ending}")
+def test_lists_name_no_rows(kind: str, tmp_path: Path) -> None:
+    path = write(pa.table({"a": X[:, 0], "id": REFUSED[kind]}), tmp_path / "x.parquet")
     with pytest.raises(InputError, match=rf"^--id must name a column of text or numbers: got 'id' of {kind}<"):
         open_file(path, ReadOptions(id="id"))
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_the_index_of_a_data_frame_names_the_rows(ending: str, tmp_path: Path) -> None:
-    table = read(FRAME.set_axis(WHO), tmp_path / f"x{ending}")
+def test_the_index_of_a_data_frame_names_the_rows(tmp_path: Path) -> None:
+    table = read(FRAME.set_axis(WHO), tmp_path / "x.parquet")
     np.testing.assert_array_equal(table.values, X)
     assert table.row_names is not None
     assert table.row_names.tolist() == WHO
-    table = read(FRAME.set_axis(pd.MultiIndex.from_product([list("pqr"), range(20)])), tmp_path / f"x{ending}")
+    table = read(FRAME.set_axis(pd.MultiIndex.from_product([list("pqr"), range(20)])), tmp_path / "x.parquet")
     assert table.shape == (60, 7)
-    grouped = read(FRAME.set_axis(pd.Index(["x", "y"] * 30, name="arm")), tmp_path / f"x{ending}", group="arm").groups
+    grouped = read(FRAME.set_axis(pd.Index(["x", "y"] * 30, name="arm")), tmp_path / "x.parquet", group="arm").groups
     assert grouped is not None
     assert grouped.tolist() == ["x", "y"] * 30
 
@@ -131,12 +121,11 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("kind", REFUSED)
 def test_what_holds_no_numbers_is_refused_before_it_is_read(
-    kind: str, ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = write(pa.table({"a": X[:, 0], kind: REFUSED[kind]}), tmp_path / f"x{ending}")
+    path = write(pa.table({"a": X[:, 0], kind: REFUSED[kind]}), tmp_path / "x.parquet")
     monkeypatch.setattr(pq.ParquetFile, "read_row_groups", None)
     with pytest.raises(InputError) as caught:
         open_file(path)
@@ -151,23 +140,20 @@ def test_what_holds_no_numbers_is_refused_before_it_is_read(
     np.testing.assert_array_equal(open_file(path, ReadOptions(drop=(kind,))).values, X[:, :1])
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_names_with_dots_and_twice(ending: str, tmp_path: Path) -> None:
-    table = read(pa.table({"x": X[:, 0], "x.y": X[:, 1], "x.y.z": X[:, 2]}), tmp_path / f"x{ending}")
+def test_names_with_dots_and_twice(tmp_path: Path) -> None:
+    table = read(pa.table({"x": X[:, 0], "x.y": X[:, 1], "x.y.z": X[:, 2]}), tmp_path / "x.parquet")
     np.testing.assert_array_equal(table.source.block(slice(0, 60), slice(1, 2)), X[:, 1:2])
-    if ending == ".parquet":
-        with pytest.raises(InputError, match="feature names must differ from each other: got 'b' more than once"):
-            read(pa.Table.from_arrays([pa.array(X[:, 0])] * 2, names=["b", "b"]), tmp_path / f"x{ending}")
+    with pytest.raises(InputError, match="feature names must differ from each other: got 'b' more than once"):
+        read(pa.Table.from_arrays([pa.array(X[:, 0])] * 2, names=["b", "b"]), tmp_path / "x.parquet")
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_few_rows(ending: str, tmp_path: Path) -> None:
+def test_few_rows(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="X must have rows"):
-        read(pa.table({"a": pa.array([], pa.float64())}), tmp_path / f"x{ending}")
+        read(pa.table({"a": pa.array([], pa.float64())}), tmp_path / "x.parquet")
     with pytest.raises(InputError, match="at least 4 rows"):
-        fit(read(pa.table({"a": [1.0]}), tmp_path / f"x{ending}"), random_state=0)
+        fit(read(pa.table({"a": [1.0]}), tmp_path / "x.parquet"), random_state=0)
     with pytest.raises(InputError, match=r"NaN in column 0 \('a'\), row 1"):
-        fit(read(pa.table({"a": [1.0, None, 3.0, 4.0, 5.0] * 9}), tmp_path / f"x{ending}"), random_state=0)
+        fit(read(pa.table({"a": [1.0, None, 3.0, 4.0, 5.0] * 9}), tmp_path / "x.parquet"), random_state=0)
 
 
 def test_a_few_columns_are_held_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,9 +190,6 @@ def test_a_few_columns_are_held_at_a_time(tmp_path: Path, monkeypatch: pytest.Mo
         ("x.parquet", b""),
         ("x.parquet", b"P"),
         ("x.parquet", b"PAR1 nothing"),
-        ("x.feather", b""),
-        ("x.feather", b"A"),
-        ("x.feather", b"FEA1" + bytes(100) + b"FEA1"),
     ],
 )
 def test_what_is_no_file_of_the_kind(name: str, content: bytes, tmp_path: Path) -> None:
@@ -217,28 +200,20 @@ def test_what_is_no_file_of_the_kind(name: str, content: bytes, tmp_path: Path) 
         open_file(tmp_path / name)
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_columns_damaged_after_opening_get_one_line(ending: str, tmp_path: Path) -> None:
-    options = {"compression": "snappy"} if ending == ".parquet" else {"compression": "lz4"}
-    path = write(FRAME, tmp_path / f"x{ending}", **options)
+def test_columns_damaged_after_opening_get_one_line(tmp_path: Path) -> None:
+    path = write(FRAME, tmp_path / "x.parquet", compression="snappy")
     table = open_file(path)
     content = bytearray(path.read_bytes())
     for at in range(300, len(content) // 2):
         content[at] = 0xFF
     path.write_bytes(bytes(content))
-    with pytest.raises(InputError, match=f"FILE must be a complete {ending} file"):
+    with pytest.raises(InputError, match=r"FILE must be a complete \.parquet file"):
         fit(table, random_state=0)
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("packed", [True, False])
-def test_damaged_files_never_crash(ending: str, packed: bool, tmp_path: Path) -> None:
-    codec = (
-        {".parquet": "snappy", ".feather": "lz4"}[ending]
-        if packed
-        else {".parquet": "none"}.get(ending, "uncompressed")
-    )
-    path = write(FRAME.assign(who=WHO), tmp_path / f"x{ending}", compression=codec)
+def test_damaged_files_never_crash(packed: bool, tmp_path: Path) -> None:
+    path = write(FRAME.assign(who=WHO), tmp_path / "x.parquet", compression="snappy" if packed else "none")
     content, rng = path.read_bytes(), np.random.default_rng(2)
     for _ in range(60):
         path.write_bytes(damaged(content, rng))

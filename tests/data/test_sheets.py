@@ -198,25 +198,9 @@ def test_tables_of_a_database(database: Path, monkeypatch: pytest.MonkeyPatch) -
     assert table.groups is not None
     assert table.groups.tolist() == ["x", "y"] * 30
     np.testing.assert_array_equal(open_file(database, ReadOptions(dataset='o.dd.t"t')).values, [[1.5, 2]])
-    for address in (f"duckdb:///{database}?users", f"duckdb:{database}?users"):
-        found = open_file(Path(address), ReadOptions(drop_text=True))
-        np.testing.assert_array_equal(found.values, X)
-        assert found.two_valued == ("arm",)
-    monkeypatch.chdir(database.parent)
-    assert open_file("duckdb:///x.duckdb?users", ReadOptions(drop_text=True)).shape == (60, 5)
-
-
-def test_four_slashes_begin_at_the_root(database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = tmp_path / "here"
-    below = here / str(database).lstrip("/")
-    below.parent.mkdir(parents=True)
-    with pytest.importorskip("duckdb").connect(str(below)) as made:
-        made.sql("CREATE TABLE users AS SELECT 7 AS a")
-    monkeypatch.chdir(here)
-    assert open_file(f"duckdb:///{database}?users", ReadOptions(drop_text=True)).shape == (60, 5)
-    assert open_file(f"duckdb://{database}?users").shape == (1, 1)
-    with pytest.raises(InputError, match=r"^FILE must be one file: got .* and /.*, its table with --dataset$"):
-        open_file(Path(f"duckdb:///{database}?users"))
+    found = open_file(database, ReadOptions(dataset="users", drop_text=True))
+    np.testing.assert_array_equal(found.values, X)
+    assert found.two_valued == ("arm",)
 
 
 def test_a_name_that_two_tables_share_is_refused(tmp_path: Path) -> None:
@@ -236,8 +220,6 @@ def test_what_a_database_cannot_be_asked(database: Path) -> None:
             open_file(database, ReadOptions(dataset=dataset))
     with pytest.raises(InputError, match="text in 2 columns: 'who', 'arm'; leave them out with --drop-text"):
         open_file(database, ReadOptions(dataset="users"))
-    with pytest.raises(InputError, match=r"^--dataset must be left out where the address names a table"):
-        open_file(f"duckdb:///{database}?users", ReadOptions(dataset="users"))
     database.write_bytes(database.read_bytes()[:4096] + bytes(500))
     with pytest.raises(InputError, match="FILE must be a complete DuckDB database"):
         open_file(database, ReadOptions(dataset="users"))

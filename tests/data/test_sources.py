@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import io as scipy_io
+from scipy import sparse
 
 from sparsemean import sparse_mean
 from sparsemean._data import as_table, open_file
@@ -42,11 +43,9 @@ def write(path: Path, frame: pd.DataFrame) -> None:
         case ".npz":
             np.savez(path, frame.to_numpy())
         case ".mtx":
-            scipy_io.mmwrite(path, frame.to_numpy())
+            scipy_io.mmwrite(path, sparse.coo_array(frame.to_numpy()), precision=17)
         case ".parquet":
             frame.to_parquet(path)
-        case ".feather":
-            frame.to_feather(path)
         case ".tsv":
             frame.to_csv(path, sep="\t", index=False)
         case _:
@@ -55,7 +54,7 @@ def write(path: Path, frame: pd.DataFrame) -> None:
 
 PLAIN = (".npy", ".npz", ".mtx")
 """Kinds of file without names of columns."""
-ENDINGS = [*PLAIN, ".csv", ".tsv", ".csv.gz", ".parquet", ".feather"]
+ENDINGS = [*PLAIN, ".csv", ".tsv", ".csv.gz", ".parquet"]
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -165,12 +164,11 @@ FILES = {
     "negative.npy": (npy((128, -5)), "X must have features: got -5 feature(s) (shape=(128, -5))"),
     "twice negative.npy": (npy((-40, -5)), "X must have features: got -5 feature(s)"),
     "empty.csv": (b"", "FILE must be a complete .csv file"),
-    "binary.csv": (bytes(range(128, 256)) * 4, "FILE must be text in UTF-8"),
+    "binary.csv": (bytes(range(128, 256)) * 4, "FILE must have rows"),
     "ragged.csv": (b"a,b\n1,2\n1,2,3,4\n", "FILE must be a complete .csv file"),
     "text.csv": (b"a,b\nx,y\nz,w\n", "FILE must have numeric columns"),
     "garbage.npz": (b"PK nothing", "FILE must be a complete .npz file"),
     "garbage.mtx": (b"nothing", "FILE must be a complete .mtx file"),
-    "garbage.feather": (b"ARROW1 nothing", "FILE must be a complete .feather file"),
     "garbage.parquet": (b"PAR1 nothing", "FILE must be a complete .parquet file"),
     "empty.parquet": (b"", "FILE must be a complete .parquet file"),
 }

@@ -79,15 +79,15 @@ def test_stripes_of_rows_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_the_array_is_named_where_a_group_has_several(tmp_path: Path) -> None:
     root = zarr.open_group(tmp_path / "x.zarr", mode="w")
-    root.create_array("a/first", data=X)
+    root.create_array("first", data=X)
     root.create_array("vector", data=X[0])
     same_fit(open_file(tmp_path / "x.zarr"), X)
-    root.create_array("a/second", data=2 * X)
-    np.testing.assert_array_equal(open_file(tmp_path / "x.zarr", ReadOptions(dataset="a/second")).values, 2 * X)
-    with pytest.raises(InputError, match=r"one of several arrays: got none; x\.zarr has a/first, a/second"):
+    root.create_array("second", data=2 * X)
+    np.testing.assert_array_equal(open_file(tmp_path / "x.zarr", ReadOptions(dataset="second")).values, 2 * X)
+    with pytest.raises(InputError, match=r"one of several arrays: got none; x\.zarr has first, second"):
         open_file(tmp_path / "x.zarr")
     for name in ("vector", "a", "b"):
-        with pytest.raises(InputError, match=r"--dataset must name a matrix .*a/first, a/second"):
+        with pytest.raises(InputError, match=r"--dataset must name a matrix .*first, second"):
             open_file(tmp_path / "x.zarr", ReadOptions(dataset=name))
     with pytest.raises(InputError, match=r"--group must be left out for \.zarr arrays"):
         open_file(tmp_path / "x.zarr", ReadOptions(group="sex"))
@@ -103,7 +103,7 @@ def test_what_is_no_matrix_is_one_line(tmp_path: Path) -> None:
         "empty": r"FILE must be (a complete \.zarr folder|readable): got empty\.zarr",
         "file": r"FILE must be (a complete \.zarr folder|readable): got file\.zarr",
         "vector": "X must be 2-D, rows by features: got 1-D",
-        "group": r"FILE must hold a matrix of numbers: got group\.zarr with no arrays",
+        "group": r"FILE must hold a matrix of numbers: got group\.zarr with nothing in it",
         "huge": r"FILE must be a complete \.zarr folder: got huge\.zarr \(shape \(1000000000, 10000\) in",
     }
     for name, line in lines.items():
@@ -171,9 +171,10 @@ def test_arrays_beside_a_damaged_one_are_left_without_a_word(
     assert caplog.text == ""
 
 
-def test_links_between_folders_are_followed_once(tmp_path: Path) -> None:
+def test_links_between_folders_are_not_followed_for_ever(tmp_path: Path) -> None:
     group = zarr.open_group(tmp_path / "x.zarr", mode="w")
-    group.create_array("a/values", data=X)
+    group.create_array("values", data=X)
+    group.create_group("a")
     for name in ("back", "a/back", "again", "a/again"):
         (tmp_path / "x.zarr" / name).symlink_to(tmp_path / "x.zarr", target_is_directory=True)
     (tmp_path / "x.zarr/all").symlink_to("/", target_is_directory=True)

@@ -184,24 +184,24 @@ def _entries(path: Path) -> None:
     packed(path, b"%%MatrixMarket matrix coordinate real general\n9 9 43333328\n", b"1 1 1\n", 260_000_000)
 
 
-@bomb("dense zeros", ".mtx.gz")
-def _dense(path: Path) -> None:
-    packed(path, b"%%MatrixMarket matrix array real general\n2000000 100\n", b"0\n", 400_000_000)
+@bomb("entries without values", ".mtx.gz")
+def _pattern(path: Path) -> None:
+    packed(path, b"%%MatrixMarket matrix coordinate pattern general\n9 9 100000000\n", b"1 1\n", 400_000_000)
 
 
 @bomb("remarks", ".mtx.gz")
 def _remarks(path: Path) -> None:
-    packed(path, b"%%MatrixMarket matrix array real general\n", b"%\n", 400_000_000)
+    packed(path, b"%%MatrixMarket matrix coordinate real general\n", b"%\n", 400_000_000)
 
 
 @bomb("one number", ".mtx.gz")
 def _long_number(path: Path) -> None:
-    packed(path, b"%%MatrixMarket matrix array real general\n4 1\n1 1 1 1", b"0", 400_000_000)
+    packed(path, b"%%MatrixMarket matrix coordinate real general\n4 1 1\n1 1 1", b"0", 400_000_000)
 
 
 @bomb("blanks", ".mtx.gz")
 def _blanks(path: Path) -> None:
-    packed(path, b"%%MatrixMarket matrix array real general\n4 1\n1 1 1 ", b" ", 400_000_000)
+    packed(path, b"%%MatrixMarket matrix coordinate real general\n4 1 1\n1 1 ", b" ", 400_000_000)
 
 
 @bomb("columns without entries", ".mtx")
@@ -349,46 +349,6 @@ def long_texts(path: Path) -> None:
 
 BOMBS.append(Bomb("long texts", ".parquet", long_texts, ("--id", "name"), answered=False))
 BOMBS.append(Bomb("long texts that are left out", ".parquet", long_texts, ("--drop-text",), answered=True))
-
-
-def feather(path: Path, columns: dict[str, Any], times: int = 1) -> None:
-    """Write a table, or the same one again and again."""
-    import pyarrow as pa
-
-    made = pa.table(columns)
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, made.schema, options=options) as writer:
-        for _ in range(times):
-            writer.write_table(made)
-
-
-@bomb("zeros", ".feather")
-def _feather(path: Path) -> None:
-    feather(path, {"a": np.zeros(10_000_000), "b": np.zeros(10_000_000)}, times=10)
-
-
-@bomb("nothing", ".feather")
-def _nothing(path: Path) -> None:
-    import pyarrow as pa
-
-    feather(path, {"a": pa.nulls(2**31 - 1), "b": pa.nulls(2**31 - 1)}, times=100)
-
-
-@bomb("text", ".feather", "--id", "name")
-def _feather_text(path: Path) -> None:
-    feather(path, {"a": np.zeros(1_000_000), "name": same(1_000_000, "t" * 4000)})
-
-
-@bomb("a long word of a dictionary", ".feather", "--id", "name")
-def _feather_word(path: Path) -> None:
-    feather(path, {"a": np.zeros(1000), "name": same(1000, "t" * 300_000_000)})
-
-
-@bomb("text that is left out", ".feather", "--drop", "name")
-def _feather_dropped(path: Path) -> None:
-    import pyarrow as pa
-
-    feather(path, {"a": np.zeros(1_000_000), "name": pa.array(["t" * 10_000] * 60_000 + [""] * 940_000)})
 
 
 # Databases.

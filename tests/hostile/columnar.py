@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import io
-import struct
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.feather as pf
 import pyarrow.parquet as pq
 
 from sparsemean._data.table import ReadOptions
@@ -45,20 +43,12 @@ ODD_COLUMNS: tuple[Callable[[], Any], ...] = (
     lambda: pa.array([[1.0, 2.0]] * N, pa.list_(pa.float64(), 2)),
     lambda: pa.array(["a"] * N, pa.large_string()),
 )  # fmt: skip
-FEATHER_ONLY: tuple[Callable[[], Any], ...] = (
-    lambda: pa.RunEndEncodedArray.from_arrays(pa.array([10, N], pa.int32()), pa.array([1.0, 2.0])),
-    lambda: pa.array(["a"] * N, pa.string_view()),
-    lambda: pa.UnionArray.from_sparse(pa.array([0] * N, pa.int8()), [pa.array(np.arange(N) * 1.0)]),
-    lambda: pa.DictionaryArray.from_arrays(pa.array([k % 3 for k in range(N)]), pa.array([1.0, 2.0, 3.0]),
-    safe=False),
-    lambda: pa.DictionaryArray.from_arrays(pa.array([9 * k for k in range(N)]), pa.array([1.0, 2.0]), safe=False),
-    lambda: pa.DictionaryArray.from_arrays(pa.array([-k for k in range(N)]), pa.array(["a", "b"]), safe=False),
-    lambda: pa.nulls(N, pa.month_day_nano_interval()),
-)  # fmt: skip
+
+
 NAMES = ("a", "b", "", "group", "__index_level_0__", "x.y", "\n", "日本", "a" * 2000, "\x1b[31m")
 
 
-def _columns(rng: Random, more: tuple[Callable[[], Any], ...] = ()) -> Any:
+def _columns(rng: Random) -> Any:
     """Return a table of numbers, in which a few columns may be something else."""
     X = matrix(rng)
     arrays: list[Any] = [pa.array(X[:, k].astype(rng.choice(("f8", "f8", "f4")))) for k in range(D)]
@@ -66,7 +56,7 @@ def _columns(rng: Random, more: tuple[Callable[[], Any], ...] = ()) -> Any:
     wanted = ReadOptions()
     if rng.random() < 0.5:
         at = rng.randrange(D)
-        arrays[at] = rng.choice(ODD_COLUMNS + more + more)()
+        arrays[at] = rng.choice(ODD_COLUMNS)()
         wanted = rng.choice(
             (ReadOptions(), ReadOptions(group=f"f{at}"), ReadOptions(id=f"f{at}"), ReadOptions(drop=(f"f{at}",)))
         )
@@ -176,58 +166,3 @@ def _schema_lies(content: bytes, rng: Random) -> bytes:
         return content
     changed = base64.b64encode(stamped(inner, rng.randrange(max(1, len(inner) - 8)), rng)) if inner else b""
     return content[:at] + changed + content[end:] if len(changed) == end - at else content
-
-
-def feather(folder: Path, rng: Random) -> Case:
-    """Write a .feather file."""
-    table, wanted = _columns(rng, FEATHER_ONLY)
-    out = io.BytesIO()
-    compression = rng.choice(("uncompressed", "uncompressed", "lz4", "zstd"))
-    try:
-        pf.write_feather(table, out, compression=compression, chunksize=rng.choice((None, 1, 7, 40)))
-    except (pa.ArrowException, ValueError, NotImplementedError):
-        out = io.BytesIO()
-        pf.write_feather(table.select([]), out)
-    content = out.getvalue()
-    if rng.random() < 0.75:
-        content = some(
-            rng, (_in_messages, _in_messages, _in_messages, _in_end, _body_lies, _batches_again, worn), content
-        )
-    path = folder / "case.feather"
-    path.write_bytes(content)
-    return Case(path, wanted)
-
-
-def _in_messages(content: bytes, rng: Random) -> bytes:
-    """Change a number of a message: each starts with a mark and its length and says what the buffers are."""
-    starts = places(content, b"\xff\xff\xff\xff")
-    if not starts:
-        return worn(content, rng)
-    start = rng.choice(starts)
-    size = min(int.from_bytes(content[start + 4 : start + 8], "little"), 4096) or 8
-    at = start + (4 if rng.random() < 0.1 else 8 + rng.randrange(size) // 4 * 4)
-    return stamped(content, min(at, len(content) - 8), rng, rng.choice((1, 2, 4, 8, 8)))
-
-
-def _in_end(content: bytes, rng: Random) -> bytes:
-    """Change a number of the footer, which says where the batches are, or its length."""
-    size = struct.unpack_from("<i", content, len(content) - 10)[0] if len(content) > 10 else 0
-    if rng.random() < 0.15 or not 0 < size < len(content):
-        return stamped(content, max(0, len(content) - 10), rng, 4)
-    return stamped(content, len(content) - 10 - size + rng.randrange(size) // 4 * 4, rng, rng.choice((4, 8)))
-
-
-def _body_lies(content: bytes, rng: Random) -> bytes:
-    """Change eight bytes where a buffer may start: its length once unpacked, where it is packed."""
-    at = rng.randrange(max(1, len(content) // 8)) * 8
-    return stamped(content, at, rng, 8)
-
-
-def _batches_again(content: bytes, rng: Random) -> bytes:
-    """Point an entry of the footer to where another one points."""
-    size = struct.unpack_from("<i", content, len(content) - 10)[0] if len(content) > 10 else 0
-    first = len(content) - 10 - size
-    if not 0 < size < len(content):
-        return content
-    one, two = (first + rng.randrange(size) // 8 * 8 for _ in range(2))
-    return content[:one] + content[two : two + 8] + content[one + 8 :]

@@ -24,7 +24,6 @@ KINDS: dict[str, tuple[str, Maker]] = {
     "tsv": (".tsv", text.tsv),
     "csv_gz": (".csv.gz", text.csv_gz),
     "parquet": (".parquet", columnar.parquet),
-    "feather": (".feather", columnar.feather),
     "h5": (".h5", hdf5.h5),
     "h5ad": (".h5ad", hdf5.h5ad),
     "h5ad_sparse": (".h5ad", hdf5.h5ad_sparse),
@@ -43,7 +42,7 @@ SOUND = {
     "csv_gz": ("csv gz",),
     "h5ad_sparse": ("h5ad CSR", "h5ad CSC"),
     "zarr3": ("zarr",),
-    **{kind: (kind,) for kind in ("csv", "tsv", "parquet", "feather", "h5", "h5ad", "mtx")},
+    **{kind: (kind,) for kind in ("csv", "tsv", "parquet", "h5", "h5ad", "mtx")},
 }
 """Names in `kinds` of what is sound when it is opened and changed later; other kinds are read in one go."""
 

@@ -203,7 +203,7 @@ def _mtx_lines(rng: Random) -> list[str]:
     if rng.random() < 0.2:
         X = np.round(X)
     out = io.BytesIO()
-    scipy_io.mmwrite(out, sparse.coo_array(X) if rng.random() < 0.6 else X, precision=6)
+    scipy_io.mmwrite(out, sparse.coo_array(X) if rng.random() < 0.9 else X, precision=6)
     return out.getvalue().decode().splitlines()
 
 

@@ -35,20 +35,17 @@ READERS = {
     ".xlsx": "excel.read_excel",
     ".xlsm": "excel.read_excel",
     ".parquet": "frames.read_parquet",
-    ".feather": "record_batches.read_feather",
     ".mtx": "matrices.read_mtx",
     ".mtx.gz": "matrices.read_mtx",
     ".h5ad": "hdf5.read_hdf5",
     ".h5": "hdf5.read_hdf5",
     ".hdf5": "hdf5.read_hdf5",
     ".zarr": "chunked.read_zarr",
-    ".duckdb": "record_batches.read_duckdb",
+    ".duckdb": "duckdb.read_duckdb",
 }
 """The function of a module here that opens a file of each ending: ``read(path, wanted, opened)``."""
 NUMBERS_ROWS = "{} looks like the number of a row and was tested as a feature: --id or --drop says that it is none"
 LONGEST_LABEL = 10_000
-DATABASE = "duckdb:"
-"""What the address of a table in a database begins with, whatever the ending of its file."""
 KINDS = {".npy": ".npy file of numbers", ".zarr": ".zarr folder", ".duckdb": "DuckDB database"}
 """What is to be called otherwise than a file of its ending."""
 FOLDERS = (".zarr",)
@@ -61,7 +58,7 @@ OBJECTS = (
     ("dask", ("to_dask_array",), "dask.read_dask"),
     ("polars", ("collect_schema",), "frames.read_polars"),
     ("pyarrow", ("to_pydict", "schema"), "frames.read_arrow"),
-    ("", ("to_arrow_table",), "record_batches.refuse_relation"),
+    ("", ("to_arrow_table",), "duckdb.refuse_relation"),
     ("scipy.sparse", ("tocsr", "tocsc"), "matrices.read_sparse"),
     ("", ("iloc", "columns"), "frames.read_pandas"),
 )
@@ -96,16 +93,12 @@ def as_table(X: object, feature_names: object = None, *, layer: str | None = Non
 
 def open_file(path: str | Path, wanted: ReadOptions = NOTHING) -> Table:
     """Open a file by its ending, one of ``READERS``; ``-`` is comma-separated text on standard input."""
-    address, path = path, Path(path)
+    path = Path(path)
     if str(path) == "-":
         from sparsemean._data import csv
 
         return _looked_at(csv.read_standard_input(wanted), wanted)
     ending = ending_of(path)
-    if ending == ".duckdb":
-        from sparsemean._data import record_batches
-
-        path, wanted = record_batches.located(address, wanted)
     refuse_endless(path)
     if not path.is_file() and not (ending in FOLDERS and path.is_dir()):
         raise InputError("FILE", "be an existing file", repr(str(path)), "check the path")
@@ -135,8 +128,8 @@ def _check_labels(table: Table, opened: FileContext) -> None:
 def _looked_at(table: Table, wanted: ReadOptions) -> Table:
     """Return a table with what its columns look like: names of rows, subjects, groups."""
     repeats = table.repeated
-    if repeats is None and wanted.id is not None:
-        repeats = _repeated_id(table, wanted)
+    if repeats is None and wanted.id is not None and table.row_names is not None and wanted.independent:
+        repeats = repeated(wanted.id, table.row_names, MOST_NAMES)
     if table.feature_names is None:
         return replace(table, repeated=repeats)
     names = table.feature_names.tolist()
@@ -161,13 +154,6 @@ def _refuse_ways(path: Path, ending: str, wanted: ReadOptions) -> None:
             raise InputError(f"--{option}", f"be left out for all but {rule}", path.name)
 
 
-def _repeated_id(table: Table, wanted: ReadOptions) -> tuple[str, int] | None:
-    """Return the column that names rows, where many rows share a name and nobody said why."""
-    if wanted.id is None or table.row_names is None or not wanted.independent:
-        return None
-    return repeated(wanted.id, table.row_names, MOST_NAMES)
-
-
 def _function(name: str) -> Any:
     """Return a function of a module here, which is loaded now."""
     module, _, function = name.partition(".")
@@ -176,8 +162,6 @@ def _function(name: str) -> Any:
 
 def ending_of(path: Path) -> str:
     """Return the ending of a file, one of ``READERS``."""
-    if str(path).startswith(DATABASE):
-        return ".duckdb"
     name = path.name.lower()
     found = [ending for ending in READERS if name.endswith(ending)]
     if not found:

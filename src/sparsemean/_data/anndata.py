@@ -34,20 +34,17 @@ if TYPE_CHECKING:
 
 
 class Frame:
-    """obs or var of an open file: a group of columns, or in files before anndata 0.7 one array of records.
-
-    Columns must have ``n`` values, where that is known.
-    """
+    """obs or var of an open file, a group of columns, which must have ``n`` values where that is known."""
 
     def __init__(self, root: StoredGroup, name: str, n: int | None, opened: FileContext) -> None:
-        self.root, self.element, self.n, self.opened = root, root[name], n, opened
-        self.name = name
+        self.root, self.element, self.name, self.n, self.opened = root, root[name], name, n, opened
+        if not is_group(self.element):
+            rule, advice = "be of anndata 0.7 or later", "read it with anndata and write it again"
+            raise InputError(opened.argument, rule, f"{opened.name} with records for {name}", advice)
 
     @property
     def columns(self) -> list[str]:
         """Names of the columns, without the index."""
-        if not is_group(self.element):
-            return list(self.element.dtype.names)[1:]
         if "column-order" in self.element.attrs:
             return [as_text(name) for name in self.element.attrs["column-order"]]
         return [name for name in self.element.keys() if name not in (self._index_name(), "__categories")]  # noqa: SIM118
@@ -57,17 +54,11 @@ class Frame:
         return self.column(self._index_name())
 
     def _index_name(self) -> str:
-        if not is_group(self.element):
-            return str(self.element.dtype.names[0])
         said = self.element.attrs.get("_index")
         return as_text(said) if said is not None else "_index" if "_index" in self.element else "index"
 
     def column(self, name: str) -> Array:
         """Return a column as numbers or as text; what is missing is None."""
-        if not is_group(self.element):  # a field of the records; its categories lie in ``uns``
-            values = self._all(self.element)[name]
-            where = f"uns/{name}_categories"
-            return self._labelled(values, self.root[where]) if where in self.root else decoded(values)
         stored = self.element[name]
         if is_group(stored):
             if "codes" in stored:

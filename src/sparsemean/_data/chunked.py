@@ -36,13 +36,11 @@ class StoredArray(Protocol):
 
 
 class StoredGroup(Protocol):
-    """A group of h5py or zarr: its members are groups and arrays, ``listing`` has everything below by its path."""
+    """A group of h5py or zarr, whose members are groups and arrays."""
 
     attrs: Mapping[str, Any]
 
     def keys(self) -> Iterable[str]: ...
-
-    def listing(self) -> Iterable[tuple[str, object]]: ...
 
     def __contains__(self, name: str, /) -> bool: ...
 
@@ -65,32 +63,36 @@ def is_matrix(array: object) -> bool:
 
 def sparse_format(group: StoredGroup) -> str:
     """Return "csr" or "csc" for a group that holds a compressed matrix, else nothing."""
-    said = group.attrs.get("h5sparse_format", group.attrs.get("encoding-type", ""))
-    form = as_text(said).removesuffix("_matrix")
+    form = as_text(group.attrs.get("encoding-type", "")).removesuffix("_matrix")
     return form if form in ("csr", "csc") else ""
 
 
 def pick(root: StoredGroup, name: str | None, opened: FileContext) -> Any:
-    """Return the array, or compressed matrix, called ``name``, or the only matrix below ``root``."""
-    if name is not None and name.strip("/") and name in root:
-        element = root[name]
-        if sparse_format(element) if is_group(element) else is_matrix(element):
-            return element
-    arrays = {label: element for label, element in root.listing() if not is_group(element)}
-    found = {label: element for label, element in arrays.items() if is_matrix(element)}
-    if not found:
-        kinds = sorted({_described(element) for element in arrays.values()})
-        received = f"{opened.name} with {', '.join(kinds[:3]) or 'no arrays'}"
-        raise InputError(opened.argument, "hold a matrix of numbers", received)
-    return found[opened.choose(sorted(found), name, "arrays", "name a matrix of numbers in the file")]
+    """Return the array, or compressed matrix, that is called ``name``, by its path, or the only one in ``root``."""
+    if name is not None and name.strip("/") and name in root and _holds_matrix(root[name]):
+        return root[name]
+    with opened.parsing():  # a damaged group has names of what it cannot find
+        members = {label: root[label] for label in root.keys()}  # noqa: SIM118
+    found = [label for label, element in members.items() if _holds_matrix(element)]
+    if name is None and not found:
+        kinds = sorted({_described(element) for element in members.values()})
+        received = f"{opened.name} with {', '.join(kinds[:3]) or 'nothing in it'}"
+        advice = "--dataset GROUP/NAME names what lies in a group"
+        raise InputError(opened.argument, "hold a matrix of numbers", received, advice if "groups" in kinds else "")
+    return members[opened.choose(sorted(found), name, "arrays", "name a matrix of numbers in the file")]
 
 
-def _described(array: object) -> str:
-    if hasattr(array, "filename"):
-        return "links to other files"
-    if not hasattr(array, "shape") or not hasattr(array, "dtype"):
+def _holds_matrix(element: object) -> bool:
+    """Whether an element is a matrix of numbers, dense or compressed."""
+    return bool(sparse_format(element)) if is_group(element) else is_matrix(element)
+
+
+def _described(element: object) -> str:
+    if is_group(element):
+        return "groups"
+    if not hasattr(element, "shape") or not hasattr(element, "dtype"):
         return "types"
-    return f"{len(array.shape or ())}-D arrays of {np.dtype(array.dtype)}"
+    return f"{len(element.shape or ())}-D arrays of {np.dtype(element.dtype)}"
 
 
 # Arrays that lie in chunks: which way to read them so that none is read twice.
@@ -177,7 +179,7 @@ class Compressed(Source):
         self.opened = opened
         with opened.reading(), opened.parsing():
             self.by_rows = sparse_format(group) == "csr"
-            n, d = (int(size) for size in group.attrs.get("shape", group.attrs.get("h5sparse_shape")))
+            n, d = (int(size) for size in group.attrs["shape"])
             self.data, self.indices, stored = (self._part(group, name) for name in ("data", "indices", "indptr"))
             check_matrix((n, d), np.dtype(self.data.dtype))
             opened.check_lines((n, d))
@@ -351,19 +353,6 @@ class CheckedGroup:
         """Return the names of all members."""
         return [name for name, _ in _children(self.group)]
 
-    def listing(self) -> Iterator[tuple[str, object]]:
-        """Yield everything below; what a folder holds is listed once, as links may lead back to it."""
-        waiting: list[tuple[str, Any]] = [("", self.group)]
-        seen = set[str]()
-        while waiting:
-            path, group = waiting.pop()
-            folder = os.path.realpath(_folder(group))
-            for name, element in _children(group) if folder not in seen else ():
-                yield f"{path}{name}", element
-                if is_group(element):
-                    waiting.append((f"{path}{name}/", element))
-            seen.add(folder)
-
 
 def _checked(element: Any, opened: FileContext) -> CheckedArray | CheckedGroup:
     """Return what is to be trusted of an array or a group."""
@@ -372,17 +361,12 @@ def _checked(element: Any, opened: FileContext) -> CheckedArray | CheckedGroup:
     return CheckedGroup(element, opened) if hasattr(element, "keys") else CheckedArray(element, opened)
 
 
-def _folder(group: Any) -> Path:
-    """Return the folder of a group."""
-    return Path(group.store.root, group.path)
-
-
 def _children(group: Any) -> Iterator[tuple[str, Any]]:
     """Yield what a group of a folder holds, one after the other: of those that fail side by side zarr prints all."""
     if group.metadata.consolidated_metadata is not None:
         yield from group.members()
         return
-    for name in sorted(path.name for path in _folder(group).iterdir()):
+    for name in sorted(path.name for path in Path(group.store.root, group.path).iterdir()):
         element = group.get(name)
         if element is not None:
             yield name, element

@@ -146,9 +146,9 @@ def end_of_line(text: bytes, at: int) -> int | None:
     return None
 
 
-def text_of(text: bytes, first: int, last: int, errors: str = "strict") -> str:
+def text_of(text: bytes, first: int, last: int) -> str:
     """Return a cell as text."""
-    cell = text[first:last].decode(errors=errors)
+    cell = text[first:last].decode()
     return cell.replace('""', '"') if first and text[first - 1] == cells.QUOTE else cell
 
 
@@ -294,8 +294,7 @@ class Text:
         others = np.isin(found.layout.features, sorted(bad), invert=True)
         gaps = bool(np.isnan(self.values[: self.rows, others]).any())
         columns = {found.layout.names[column]: kind for column, (kind, _) in sorted(bad.items())}
-        first = bad[min(bad)][1]
-        return not_numeric("FILE", columns, first, gaps=gaps)
+        return not_numeric("FILE", columns, bad[min(bad)][1], gaps=gaps)
 
     def _finished(self, found: Heading, bad: Refused, dropped: dict[str, str]) -> Table:
         """Return the table, without the columns of ``bad``."""
@@ -362,10 +361,7 @@ class Text:
             raise self.opened.broken("a quote that is never closed" if self.text.strip() else "nothing in it")
         if any(b"\0" in line for line in lines[:2]):
             raise self.opened.broken("NUL bytes; save it as UTF-8, or name its encoding with --encoding")
-        try:
-            return [lines[0].decode(), *(line.decode(errors="replace") for line in lines[1:])], first
-        except UnicodeDecodeError as error:
-            raise self.recode.refusal(error) from error
+        return [line.decode() for line in lines], first
 
     def _read_more(self) -> None:
         """Read as much again as is waiting, so that a line that does not end is not walked over too often."""
@@ -417,7 +413,7 @@ class Text:
                 self.values[self.rows + odd[:n_odd, 0], roles[odd[:n_odd, 1]]] = read
                 self.held += A_NUMERAL * n_odd
                 self._check_held()
-            self._keep_texts(found, self.text[used : used + done], spans[:lines])
+            self._keep_texts(self.text[used : used + done], spans[:lines])
             self.rows += lines
             used += done
             if how == cells.NO_ROOM and self.rows == self.values.shape[0]:
@@ -434,14 +430,12 @@ class Text:
         """Refuse to hold more than so few bytes stand for."""
         self.opened.check_held(self.held + 8 * self.rows * self.values.shape[1])
 
-    def _keep_texts(self, found: Heading, text: bytes, spans: npt.NDArray[np.int64]) -> None:
+    def _keep_texts(self, text: bytes, spans: npt.NDArray[np.int64]) -> None:
         """Keep the columns that are read as text."""
-        asked_for = set(found.layout.of_rows.values())
         for lines in cut(spans.shape[0], TEXTS_AT_ONCE, 1):
             ends = spans[lines].transpose(1, 2, 0).tolist()
-            for column, texts, (first, last) in zip(found.texts, self.texts, ends, strict=True):
-                errors = "strict" if column in asked_for else "replace"  # what nobody asked for is never refused
-                texts += [text_of(text, a, b, errors) for a, b in zip(first, last, strict=True)]
+            for texts, (first, last) in zip(self.texts, ends, strict=True):
+                texts += [text_of(text, a, b) for a, b in zip(first, last, strict=True)]
                 self.held += sum(last) - sum(first) + A_TEXT * len(first)
             self._check_held()
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -42,56 +43,50 @@ BYTE_ORDER_MARKS = {
 }  # fmt: skip
 """What a text in another encoding than UTF-8 may begin with; that of four bytes begins with one of two."""
 FALLBACK = "cp1252"
-"""The encoding of texts that are no UTF-8: what Excel writes where Windows is Western."""
+"""The encoding of bytes that are no UTF-8: what Excel writes where Windows is Western."""
+
+
+def _western(error: UnicodeError) -> tuple[str, int]:
+    """Return bytes that are no UTF-8 as Western characters, the five that have none as controls, as browsers do."""
+    assert isinstance(error, UnicodeDecodeError)
+    each = (error.object[k : k + 1] for k in range(error.start, error.end))
+    return "".join(byte.decode(FALLBACK, "ignore") or chr(byte[0]) for byte in each), error.end
+
+
+codecs.register_error("sparsemean.western", _western)
 
 
 class Recoder:
     """Makes UTF-8 of the pieces of a text, one after the other.
 
-    Without a name the encoding is judged: by a byte order mark, and cp1252 for what cannot be UTF-8, from the first
-    byte on that is not ASCII.
+    Without a name the encoding is judged: by a byte order mark, else UTF-8, and cp1252 for bytes that cannot be that.
     """
 
     def __init__(self, encoding: str | None, name: str) -> None:
         self.name, self.judged = name, encoding is None
-        self.encoding = "utf-8" if encoding is None else _known(encoding)
-        self.decoder = codecs.getincrementaldecoder(self.encoding)()
-        self.begun = self.in_utf8 = False
+        self.encoding = "" if encoding is None else _known(encoding)
+        self.decoder: codecs.IncrementalDecoder | None = None
 
     def __call__(self, piece: bytes) -> bytes:
         """Return the next piece in UTF-8, nothing for the last one."""
-        if not self.begun and self.judged:
-            self._use(next((name for mark, name in BYTE_ORDER_MARKS.items() if piece.startswith(mark)), "utf-8"))
-        self.begun = True
-        judging = self.judged and self.encoding == "utf-8"
-        if judging and (self.in_utf8 or piece.isascii()):  # a stray byte is refused where it is asked for
+        if self.decoder is None:
+            marked = (name for mark, name in BYTE_ORDER_MARKS.items() if piece.startswith(mark))
+            self.encoding = self.encoding or next(marked, "utf-8")
+            self.decoder = codecs.getincrementaldecoder(self.encoding)()
+        if self.encoding == "utf-8" and piece.isascii() and not self.decoder.getstate()[0]:
             return piece
         try:
-            text = self.decoder.decode(piece, final=not piece)
+            return self.decoder.decode(piece, final=not piece).encode()
         except UnicodeError as error:
-            if not judging:
+            if not self.judged or self.encoding != "utf-8":
                 raise self.refusal(error) from error
-            return self._fall_back(piece)
-        self.in_utf8 = judging
-        return piece if judging else text.encode()
-
-    def _fall_back(self, piece: bytes) -> bytes:
-        """Return a piece that is no UTF-8 as what it may be instead, or as it is."""
-        try:
-            text = piece.decode(FALLBACK)
-        except UnicodeDecodeError:
-            self.in_utf8 = True
-            return piece
-        self._use(FALLBACK)
-        return text.encode()
+        self.encoding, self.decoder.errors = FALLBACK, "sparsemean.western"
+        return self.decoder.decode(piece, final=not piece).encode()
 
     @property
     def note(self) -> str:
         """What was judged of the encoding, where it is not the usual one."""
         return f"text in {self.encoding}" if self.judged and self.encoding != "utf-8" else ""
-
-    def _use(self, encoding: str) -> None:
-        self.encoding, self.decoder = encoding, codecs.getincrementaldecoder(encoding)()
 
     def refusal(self, error: UnicodeError) -> InputError:
         """Refuse a byte that the encoding has no character for."""
@@ -249,15 +244,9 @@ AMOUNT = re.compile(
     re.ASCII,
 )
 """A number with a decimal point, a sign of money before or after it or a percent sign after it, thousands in groups."""
-MARKS = {
-    ",": "commas",
-    ".": "points",
-    "'": "apostrophes",
-    "’": "apostrophes",
-    " ": "spaces",
-    "\u00a0": "spaces",
-    "\u202f": "spaces",
-}
+BETWEEN = {"commas": ",", "points": ".", "apostrophes": "'’", "spaces": " \u00a0\u202f"}
+MARKS = {sign: name for name, signs in BETWEEN.items() for sign in signs}
+"""What may stand between thousands."""
 MONTHS = "jan|feb|mar|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez"
 DATE = re.compile(
     r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})"
@@ -326,7 +315,8 @@ class Numerals:
         meanings = [known.get(cell) or learn(cell) for cell in cells]
         styles = np.array([style for _, style in meanings])
         each, at, counts = np.unique(odd[:, 1] * MOST_KNOWN + styles, return_index=True, return_counts=True)
-        for key, place, count in sorted(zip(each.tolist(), at.tolist(), counts.tolist(), strict=True), key=_place):
+        found = zip(each.tolist(), at.tolist(), counts.tolist(), strict=True)
+        for key, place, count in sorted(found, key=itemgetter(1)):
             column, style = divmod(key, MOST_KNOWN)
             self.counts.setdefault(column, Counter())[self.styles[style]] += count
             self.seen[column] |= self.styles[style].form
@@ -386,7 +376,8 @@ class Numerals:
     def _disagreement(self, counts: Mapping[Style, int], values: Floats) -> str:
         """Say what cells of a column do not agree about."""
         words = {style.word for style in counts} - {""}
-        if words and (np.count_nonzero(~np.isnan(values)) > _n_words(counts) or words not in ALIKE):
+        n_words = sum(count for style, count in counts.items() if style.word)
+        if words and (np.count_nonzero(~np.isnan(values)) > n_words or words not in ALIKE):
             return f"{' and '.join(sorted(words))} besides other values" if len(words) < 3 else "words"
         units = {style.unit for style in counts if not style.zero} - {""}
         n_units = sum(count for style, count in counts.items() if style.unit and not style.zero)
@@ -429,14 +420,6 @@ EITHER = "decimals or thousands: --decimal . or --decimal , says which"
 AS_POINTS = "points, all before three digits, were read as decimal points"
 ALIKE = ({"yes", "no"}, {"yes"}, {"no"}, {"y", "n"})
 """Words that may make up a column. A single y or n is not enough: it may be a code."""
-
-
-def _n_words(counts: Mapping[Style, int]) -> int:
-    return sum(count for style, count in counts.items() if style.word)
-
-
-def _place(entry: tuple[int, int, int]) -> int:
-    return entry[1]
 
 
 def listed(names: list[str]) -> str:

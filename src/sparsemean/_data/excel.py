@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import warnings
 import zipfile
 from collections.abc import Iterator
@@ -36,6 +37,9 @@ ROWS_AT_ONCE = 1000
 """Rows after which what has been read is compared with the size of the file."""
 COMPOUND = b"\xd0\xcf\x11\xe0"
 """What files of Excel before 2007 begin with, and newer ones with a password."""
+WRITTEN, ANYTHING = {"n": NUMBER, "s": re.compile("[0-9]+"), "b": re.compile("[01]")}, re.compile(".*", re.DOTALL)
+"""How the value of a cell of each kind is written: numbers, places of texts, truths."""
+TEXTS = ("s", "str", "inlineStr")
 MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 """What the names of all elements of a sheet begin with."""
 
@@ -94,7 +98,14 @@ class SheetLines:
     """
 
     def __init__(self, sheet: ReadOnlyWorksheet, opened: FileContext, most_cells: int) -> None:
+        from openpyxl.worksheet._reader import WorkSheetParser
+
+        book = sheet.parent
         self.sheet, self.opened, self.most_cells, self.lines = sheet, opened, most_cells, self._lines()
+        self.parser = WorkSheetParser(
+            None, sheet._shared_strings, data_only=True, epoch=book.epoch,
+            date_formats=book._date_formats, timedelta_formats=book._timedelta_formats,
+        )  # fmt: skip
         self.failed, self.first_failed = 0, ""
         self.names: list[str | None] = []
         self.doubtful: dict[int, str] = {}
@@ -156,66 +167,30 @@ class SheetLines:
 
     def _cells(self, row: Element, number: int) -> list[str | None]:
         """Return the cells of a row, without the gaps at its end."""
-        from openpyxl.utils.cell import coordinate_to_tuple
-
         out: list[str | None] = []
+        self.parser.row_counter, self.parser.col_counter = number, 0
         for cell in row.iterfind(f"{MAIN}c"):
-            place = cell.get("r")
-            at, column = coordinate_to_tuple(place) if place else (number, len(out) + 1)
+            kind, raw = cell.get("t", "n"), cell.findtext(f"{MAIN}v") or ""
+            if raw and not WRITTEN.get(kind, ANYTHING).fullmatch(raw.strip()):  # int() and float() would take 1_0
+                raise self.opened.broken(f"{raw[:40]!r} for a number in cell {cell.get('r', '')}")
+            found = self.parser.parse_cell(cell)
+            at, column = found["row"], found["column"]
             if at != number:
-                raise self.opened.broken(f"cell {place} stands in row {number}")
+                raise self.opened.broken(f"cell {cell.get('r')} stands in row {number}")
             if column > MOST_COLUMNS:
                 raise self.opened.broken("more rows or columns than a sheet can have")
             if column <= len(out):
-                raise self.opened.broken(f"cell {place} comes after a cell of a later column")
-            out += [*[None] * (column - 1 - len(out)), self._value(cell, column - 1)]
+                raise self.opened.broken(f"cell {cell.get('r')} comes after a cell of a later column")
+            failed = found["data_type"] == "e" or (found["value"] is None and cell.find(f"{MAIN}f") is not None)
+            if failed:
+                self.failed, self.first_failed = self.failed + 1, self.first_failed or found["value"] or "a formula"
+            text = "" if failed or found["value"] is None else str(found["value"])
+            if kind in TEXTS and "." in text and IN_GROUPS.fullmatch(text.strip()):
+                self.doubtful.setdefault(column - 1, text)
+            out += [*[None] * (column - 1 - len(out)), text if text.strip() else None]
         while out and out[-1] is None:
             out.pop()
         return out
-
-    def _value(self, cell: Element, column: int) -> str | None:
-        """Return what a cell holds as text, numbers as they are written, None for an error."""
-        kind, value = cell.get("t", "n"), cell.findtext(f"{MAIN}v") or ""
-        if kind == "n" and value:
-            if not NUMBER.fullmatch(value.strip()):  # float() would take 1_0
-                raise self.opened.broken(f"{value[:40]!r} for a number in cell {cell.get('r', '')}")
-            style = self._number(cell.get("s", "0"))
-            return self._date(value, style) if style in self.sheet.parent._date_formats else value
-        if kind == "e" or (not value and cell.find(f"{MAIN}f") is not None):
-            self.failed, self.first_failed = self.failed + 1, self.first_failed or value or "a formula"
-            return None
-        if kind == "b" and value:
-            return str(bool(self._number(value)))
-        text = self._text(cell, kind, value)
-        if IN_GROUPS.fullmatch(text.strip()) and "." in text:
-            self.doubtful.setdefault(column, text)
-        return text if text.strip() else None
-
-    def _text(self, cell: Element, kind: str, value: str) -> str:
-        """Return what stands in a cell that is no number."""
-        from openpyxl.cell.text import Text as CellText
-        from openpyxl.utils.datetime import from_ISO8601
-
-        if kind == "inlineStr":
-            inside = cell.find(f"{MAIN}is")
-            return "" if inside is None else str(CellText.from_tree(inside).content)
-        if kind == "s" and value:
-            strings, at = self.sheet._shared_strings, self._number(value)
-            if at >= len(strings):
-                raise self.opened.broken(f"text {at} of {len(strings)}")
-            return str(strings[at])
-        return str(from_ISO8601(value)) if kind == "d" and value else value
-
-    def _date(self, value: str, style: int) -> str | None:
-        """Return the day, or the time, that a number is shown as."""
-        from openpyxl.utils.datetime import from_excel
-
-        book = self.sheet.parent
-        try:
-            return str(from_excel(float(value), book.epoch, timedelta=style in book._timedelta_formats))
-        except (OverflowError, ValueError):  # Excel shows nothing but #### either
-            self.failed, self.first_failed = self.failed + 1, self.first_failed or "a day of no calendar"
-            return None
 
     def _number(self, text: str) -> int:
         """Return a whole number that a sheet counts something by."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -54,13 +54,8 @@ class StackedColumns(Source):
 
     def __init__(self, n: int, single: Sequence[bool], get: GetColumn) -> None:
         self.shape, self.get = (n, len(single)), get
-        self.dtype, self.coarsest = _types(single)
+        self.dtype, self._precision = _types(single)
         check_matrix(self.shape, self.dtype)
-
-    @property
-    def precision(self) -> float:
-        """That of the column that has least of it."""
-        return precision_of(self.coarsest)
 
     def block(self, rows: slice, columns: slice) -> Array:
         """Return some columns side by side."""
@@ -70,9 +65,9 @@ class StackedColumns(Source):
         return out
 
 
-def _types(single: Sequence[bool]) -> tuple[np.dtype[np.generic], np.dtype[np.generic]]:
-    """Return the type that holds all columns, and the coarsest in which one was measured."""
-    return SINGLE if len(single) and all(single) else DOUBLE, SINGLE if any(single) else DOUBLE
+def _types(single: Sequence[bool]) -> tuple[np.dtype[np.generic], float]:
+    """Return the type that holds all columns, and the precision of the column that has least of it."""
+    return SINGLE if len(single) and all(single) else DOUBLE, precision_of(SINGLE if any(single) else DOUBLE)
 
 
 def read_arrow(X: Batch, feature_names: object = None) -> Table:
@@ -99,9 +94,7 @@ class Fields:
     notes: tuple[str, ...] = ()
 
 
-def fields_of(
-    schema: pa.Schema, wanted: ReadOptions, argument: str = "FILE", *, has_gaps: Callable[[], bool] = bool
-) -> Fields:
+def fields_of(schema: pa.Schema, wanted: ReadOptions, argument: str = "FILE") -> Fields:
     """Choose among the columns of a schema; nothing but numbers may be a feature."""
     index = _index_columns(schema)
     if wanted.id is None and len(index) == 1 and index[0] not in wanted.of_rows.values():
@@ -113,7 +106,7 @@ def fields_of(
     types = [kinds[column] for column in layout.features]
     bad = {str(name): _called(kind) for name, kind in zip(names, types, strict=True) if not is_numeric(kind)}
     if bad and not wanted.drop_text:
-        raise not_numeric(argument, bad, gaps=has_gaps())
+        raise not_numeric(argument, bad)
     if bad:
         found = fields_of(schema, replace(wanted, drop=(*wanted.drop, *bad), drop_text=False), argument)
         return replace(found, notes=(note_left_out(bad),))
@@ -162,20 +155,15 @@ class Batches(Source):
         opened: FileContext,
         n: int,
         found: Fields,
-        batches: Callable[[list[int]], Iterator[tuple[int, Batch]]],
+        batches: Callable[[list[int]], Iterable[tuple[int, Batch]]],
         check_text: Callable[[int], None] | None = None,
     ) -> None:
         self.opened, self.found, self.batches, self.check_text = opened, found, batches, check_text
         self.shape = (n, found.layout.features.size)
-        self.dtype, self.coarsest = _types(found.single)
+        self.dtype, self._precision = _types(found.single)
         check_matrix(self.shape, self.dtype)
         opened.check_size(self.shape, self.dtype.itemsize)
         opened.check_held(8 * n)
-
-    @property
-    def precision(self) -> float:
-        """That of the column that has least of it."""
-        return precision_of(self.coarsest)
 
     def block(self, rows: slice, columns: slice) -> Array:
         """Return some columns side by side."""
@@ -359,15 +347,6 @@ class Parquet:
         sizes = (told.row_group(group).column(leaf).total_uncompressed_size for group in range(told.num_row_groups))
         self.opened.check_held(sum(sizes))
 
-    def has_gaps(self) -> bool:
-        """Whether the footer counts values of numbers that are not there."""
-        groups = (self.metadata.row_group(group) for group in range(self.metadata.num_row_groups))
-        columns = (group.column(k) for group in groups for k in range(group.num_columns))
-        return any(
-            column.physical_type != "BYTE_ARRAY" and column.is_stats_set and bool(column.statistics.null_count)
-            for column in columns
-        )
-
     def _runs_of_groups(self) -> Iterator[tuple[int, int, list[int]]]:
         """Yield row groups to be read together, with the number of their first row and how many rows they have."""
         run: list[int] = []
@@ -390,7 +369,7 @@ def read_parquet(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
     if n != sum(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)):
         raise opened.broken(f"other than the {n} rows it promises")
     file_of = Parquet(path, opened, metadata, schema.names)
-    found = fields_of(schema, wanted, has_gaps=file_of.has_gaps)
+    found = fields_of(schema, wanted)
     return table_of(Batches(opened, n, found, file_of.batches, file_of.check_text))
 
 

@@ -114,9 +114,6 @@ def _check_sums(dataset: h5py.Dataset, opened: FileContext, *, packed: bool) -> 
 
 # An HDF5 file that is asked for nothing beyond itself: links, storage and sources in other files are not followed.
 
-MOST_LINKS = 16
-"""Soft links that are followed one after the other, as many as HDF5 follows."""
-
 
 class Hdf5Group:
     """A group of an open file. Its members are groups like it, and datasets whose values can be read."""
@@ -140,78 +137,37 @@ class Hdf5Group:
 
     def __contains__(self, name: str) -> bool:
         try:
-            self.follow(name)
+            self.own(name)
         except KeyError:
             return False
         return True
 
     def __getitem__(self, name: Any) -> Any:
         """Return the member of a name or path, or what a reference points to."""
-        element = self.follow(name) if isinstance(name, str) else self.group[name]
+        element = self.own(name) if isinstance(name, str) else self.group[name]
         if hasattr(element, "keys"):
             return Hdf5Group(element, self.opened)
         check_stored(element, self.opened)
         _check_chunks(element, self.opened)
         return element
 
-    def own(self, name: str) -> Any:
-        """Return a group as h5py has it, to be written to: one that a link of any kind leads to is refused."""
-        if not self._is_hard(self.group, name):
-            raise _beyond(self.opened, f"{name!r}, a link", "replace the link by what it leads to")
-        return self.group[name]
-
-    def follow(self, path: str, left: int = MOST_LINKS) -> Any:
-        """Return what lies at a path, as h5py has it, once every link on the way was seen to stay in this file."""
+    def own(self, path: str) -> Any:
+        """Return what lies at a path, as h5py has it; a link of any kind, which may lead anywhere, is refused."""
         here = self.group.file if path.startswith("/") else self.group
         for name in path.split("/"):
-            here = here if name in ("", ".") else self._step(here, name, left)
+            if name not in ("", "."):
+                here = self._step(here, name)
         return here
 
-    def _step(self, group: h5py.Group, name: str, left: int) -> Any:
-        if self._is_hard(group, name):
-            return group[name]
-        target = group.get(name, getlink=True)
-        if not hasattr(target, "path") or hasattr(target, "filename"):
-            raise _beyond(self.opened, f"{name!r}, a link to another file")
-        if left == 0:
-            raise self.opened.broken(f"{name!r}, a link that leads nowhere")
-        return Hdf5Group(group, self.opened).follow(target.path, left - 1)
-
-    @staticmethod
-    def _is_hard(group: h5py.Group, name: str | bytes) -> bool:
-        """Whether a member lies in the group, rather than being linked to; h5py's own ``in`` would follow the link."""
+    def _step(self, group: h5py.Group, name: str) -> Any:
+        """Return a member that lies in a group itself; h5py's own ``in`` would follow a link."""
         from h5py import h5l
 
         if not hasattr(group, "keys") or not group.id.links.exists(_name_bytes(name)):
             raise KeyError(f"no {name!r} in {group.name}")
-        return bool(group.id.links.get_info(_name_bytes(name)).type == h5l.TYPE_HARD)
-
-    def listing(self) -> Iterator[tuple[str, object]]:
-        """Yield everything below, each once; links to other files as such, those within the file not at all.
-
-        h5py's ``visititems`` would ask for more than names, and HDF5 does not survive that in a damaged file.
-        """
-        waiting, seen = [("", self.group)], set[int]()
-        while waiting:
-            path, group = waiting.pop()
-            for name in group.keys():  # noqa: SIM118
-                with self.opened.parsing():  # a damaged group has names of what it cannot find
-                    hard = self._is_hard(group, name)
-                if not hard:
-                    link = group.get(name, getlink=True)
-                    if hasattr(link, "filename"):
-                        yield f"{path}{name}", link
-                    continue
-                at = group.id.links.get_info(_name_bytes(name)).u
-                if at in seen:
-                    continue
-                seen.add(at)
-                element = group[name]
-                if hasattr(element, "keys"):
-                    waiting.append((f"{path}{name}/", element))
-                else:
-                    check_stored(element, self.opened)
-                yield f"{path}{name}", element
+        if group.id.links.get_info(_name_bytes(name)).type != h5l.TYPE_HARD:
+            raise _beyond(self.opened, f"{name!r}, a link", "replace the link by what it leads to")
+        return group[name]
 
 
 def _name_bytes(name: str | bytes) -> bytes:
@@ -235,16 +191,6 @@ def _beyond(opened: FileContext, what: str, advice: str = "write the values into
 
 
 # HDF5 through h5py: one dataset, mapped where it lies in one stretch, else read in whole chunks.
-
-
-class H5(Chunked):
-    """An h5py dataset. Rows that follow each other are read along rows, chunks the way that reads each once."""
-
-    def __init__(self, dataset: h5py.Dataset, opened: FileContext) -> None:
-        chunks = dataset.chunks or (1, dataset.shape[1])
-        super().__init__(dataset, chunks, opened)
-        if dataset.chunks is None:
-            self.along, self.grain = "rows", 1
 
 
 def read_hdf5_dataset(dataset: h5py.Dataset, feature_names: object = None) -> Table:
@@ -281,7 +227,7 @@ def hdf5_source(dataset: h5py.Dataset, opened: FileContext) -> Source:
     check_stored(dataset, opened)
     check_stored_matrix(dataset, opened)
     _check_chunks(dataset, opened)
-    return _mapped(dataset) or H5(dataset, opened)
+    return _mapped(dataset) or Chunked(dataset, dataset.chunks or (1, dataset.shape[1]), opened)
 
 
 def _mapped(dataset: h5py.Dataset) -> Npy | None:

@@ -7,7 +7,7 @@ import math
 import warnings
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -23,7 +23,6 @@ from sparsemean._data.table import (
     Table,
     check_feature_names,
     check_matrix,
-    dense_table,
     unreadable,
 )
 from sparsemean._kernels.memory_layout import is_native
@@ -95,7 +94,6 @@ def _header(start: IO[bytes], opened: FileContext) -> tuple[tuple[int, ...], boo
 # NumPy's archives of arrays: mapped where they lie if they are not packed. SciPy keeps sparse matrices in them too.
 
 SPARSE = {"format.npy", "shape.npy", "data.npy"}
-UNPACKED_AT_ONCE = 16_000_000
 LOCAL_HEADER = 30
 """Bytes of a zip archive before the name of a member; the last four are the lengths of the name and what follows it."""
 
@@ -130,8 +128,8 @@ def _source(
             if start + info.file_size - offset > opened.size:
                 raise opened.broken("cut short")
             return Npy(path, start, (shape[0], shape[1]), dtype, fortran)
-        values = _unpacked(member, math.prod(shape), dtype, opened)
-    return Dense(values.reshape(shape, order="F" if fortran else "C"))
+    with archive.open(info) as member:  # from its header on; its sum is checked at its end
+        return Dense(npy_format.read_array(member, allow_pickle=False))
 
 
 def _header_in(
@@ -162,20 +160,6 @@ def _start(file: IO[bytes], info: zipfile.ZipInfo) -> int:
     header = file.read(LOCAL_HEADER)
     lengths = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
     return info.header_offset + LOCAL_HEADER + lengths
-
-
-def _unpacked(member: IO[bytes], count: int, dtype: np.dtype[np.generic], opened: FileContext) -> Array:
-    """Read the values of a packed member, a stretch at a time; reading to the end checks their sum."""
-    out: Array = np.empty(count, dtype)
-    view, at = out.view(np.uint8), 0
-    while part := member.read(min(UNPACKED_AT_ONCE, view.size - at) or 1):
-        if at + len(part) > view.size:
-            break
-        view[at : at + len(part)] = np.frombuffer(part, dtype=np.uint8)
-        at += len(part)
-    if at != view.size:
-        raise opened.broken("cut short")
-    return out
 
 
 def _check_size(info: zipfile.ZipInfo, opened: FileContext) -> None:
@@ -258,10 +242,6 @@ class Sparse(Source):
             out[matrix.indices[entries], k] = matrix.data[entries]
         return out
 
-    def whole(self) -> Array:
-        """Return everything, zeros filled in."""
-        return np.asarray(self.matrix.toarray())
-
 
 def _viewed(X: csr_array | csc_array) -> csr_array | csc_array:
     """Return an array over the same memory, unless its parts do not fit together: compiled loops trust them."""
@@ -297,47 +277,51 @@ def _in_order(matrix: csr_array | csc_array) -> csr_array | csc_array:
     return turned
 
 
-# Matrix Market files, dense or of entries only: a few lines of heading, then numbers with blanks between them.
+# Matrix Market files: a few lines of heading, then the entries of a sparse matrix, numbers with blanks between them.
 
 READ_AT_ONCE = 8_000_000
 LONGEST_LINE = 10_000
 MOST_REMARKS = 10_000
 """Lines of a heading."""
-FIELDS = ("real", "double", "integer", "pattern")
-SYMMETRIES = ("general", "symmetric", "skew-symmetric")
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """What a file says it holds; ``width`` numbers make an entry."""
-
-    dense: bool
-    symmetry: str
-    n: int
-    d: int
-    entries: int
-    width: int
+FIELDS = {"real": 3, "double": 3, "integer": 3, "pattern": 2}
+"""Numbers of an entry, by what is said of its value: row and column, and the value unless all are 1."""
 
 
 def read_mtx(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
-    """Read a .mtx or .mtx.gz file: its rows are rows, its columns are features."""
+    """Read a .mtx or .mtx.gz file: its rows are rows, its columns are features; entries of one place are added."""
+    from scipy import sparse
+
     wanted.refuse(*OF_ROWS, "select", "drop", "layer", "dataset", kind=".mtx files")
     packed = path.name.lower().endswith(".gz")
     with path.open("rb") as raw:
         file = Unpacked(raw, opened.check_held) if packed else raw
-        head = _head(file, opened, MOST_HELD if packed else 1)
-        numbers = _rows(_numbers(file, opened), head, opened)
-        return _dense(numbers, head) if head.dense else _sparse(numbers, head, opened)
+        shape, numbers = _head(file, opened, MOST_HELD if packed else 1)
+        filled = 0
+        for part in _numbers(file, opened):
+            filled += part.size
+            if filled > numbers.size:
+                break
+            numbers.flat[filled - part.size : filled] = part
+    if filled != numbers.size:
+        raise opened.broken(f"not the {len(numbers)} entries it promises")
+    at = numbers[:, :2]
+    if not ((at >= 1) & (at <= shape) & (at == np.floor(at))).all():
+        raise opened.broken(f"an entry outside of shape {shape}")
+    values = numbers[:, 2] if numbers.shape[1] == 3 else np.ones(len(numbers))
+    row, column = at.T.astype(np.int32 if max(shape) < 2**31 else np.int64) - 1
+    return read_sparse(sparse.coo_array((values, (row, column)), shape=shape).tocsc())
 
 
-def _head(file: IO[bytes] | Unpacked, opened: FileContext, packed: int) -> Head:
-    """Read the heading, and refuse a size that the file cannot hold: room is made for it before the rest is read."""
+def _head(file: IO[bytes] | Unpacked, opened: FileContext, packed: int) -> tuple[tuple[int, int], FloatArray]:
+    """Return the shape that the heading says, and room for the entries unless the file cannot hold so many."""
     banner = file.readline(LONGEST_LINE).decode("ascii").lower().split()
-    if len(banner) != 5 or banner[:2] != ["%%matrixmarket", "matrix"] or banner[2] not in ("array", "coordinate"):
+    if len(banner) != 5 or banner[:2] != ["%%matrixmarket", "matrix"]:
         raise opened.broken("no heading")
     if banner[3] == "complex":
         raise InputError("FILE", "be real", f"{opened.name} with complex values", "take real parts or magnitudes first")
-    dense, field, symmetry = banner[2] == "array", banner[3], banner[4]
+    if banner[2] != "coordinate" or banner[4] != "general":
+        rule, advice = "be a general matrix of coordinates", "write it so with scipy.io.mmwrite, or as .npz"
+        raise InputError("FILE", rule, f"{opened.name}, {banner[2]} {banner[4]}", advice)
     for _ in range(MOST_REMARKS):
         line = file.readline(LONGEST_LINE)
         if not line.startswith(b"%") and (line.strip() or not line):
@@ -345,20 +329,16 @@ def _head(file: IO[bytes] | Unpacked, opened: FileContext, packed: int) -> Head:
     else:
         raise opened.broken(f"more than {MOST_REMARKS:,} lines before its size")
     sizes = [int(size.replace(b"_", b"?")) for size in line.split()]  # int() would take 1_0
-    known = field in FIELDS and symmetry in SYMMETRIES and not (dense and field == "pattern")
-    if not known or len(sizes) != (2 if dense else 3) or min(sizes) < 0:
+    if banner[3] not in FIELDS or len(sizes) != 3 or min(sizes) < 0:
         raise opened.broken("a heading that makes no sense")
-    n, d = sizes[:2]
+    n, d, entries = sizes
+    width = FIELDS[banner[3]]
     check_matrix((n, d), np.dtype(np.float64))
-    if symmetry != "general" and n != d:
-        raise opened.broken(f"{symmetry} of shape ({n}, {d})")
-    stored = n * d if symmetry == "general" else n * (n + 1) // 2 - (n if symmetry.startswith("skew") else 0)
-    entries, width = (stored, 1) if dense else (sizes[2], 2 + (field != "pattern"))
     if 2 * width * entries > packed * opened.size:
         raise opened.broken(f"shape ({n}, {d}) with {entries} entries in so few bytes")
-    opened.check_held(16 * entries)
+    opened.check_held(8 * width * entries)
     opened.check_lines((n, d))
-    return Head(dense, symmetry, n, d, entries, width)
+    return (n, d), np.empty((entries, width))
 
 
 def _numbers(file: IO[bytes] | Unpacked, opened: FileContext) -> Iterator[FloatArray]:
@@ -392,54 +372,3 @@ def _number(word: bytes, opened: FileContext) -> float:
     except ValueError:
         pass
     raise opened.broken(f"{word[:40].decode(errors='replace')!r} where a number should be")
-
-
-def _rows(numbers: Iterator[FloatArray], head: Head, opened: FileContext) -> Iterator[tuple[slice, FloatArray]]:
-    """Yield whole entries with their places, exactly as many as there should be."""
-    at, left = 0, np.empty(0)
-    for part in numbers:
-        together = np.concatenate([left, part]) if left.size else part
-        whole = together.size // head.width
-        if at + whole > head.entries:
-            break
-        yield slice(at, at + whole), together[: whole * head.width].reshape(whole, head.width)
-        at, left = at + whole, together[whole * head.width :]
-    else:
-        if at == head.entries and not left.size:
-            return
-    raise opened.broken(f"not the {head.entries} entries it promises")
-
-
-def _dense(rows: Iterator[tuple[slice, FloatArray]], head: Head) -> Table:
-    """Return a matrix that is written out column by column, its lower half only if it is symmetric."""
-    values = np.empty(head.entries)
-    for places, part in rows:
-        values[places] = part[:, 0]
-    if head.symmetry == "general":
-        return dense_table(values.reshape((head.n, head.d), order="F"))
-    out = np.zeros((head.n, head.n))
-    skew = head.symmetry != "symmetric"
-    column, row = np.triu_indices(head.n, k=1 if skew else 0)
-    out[column, row] = -values if skew else values
-    out[row, column] = values
-    return dense_table(out)
-
-
-def _sparse(rows: Iterator[tuple[slice, FloatArray]], head: Head, opened: FileContext) -> Table:
-    """Return a matrix of which entries are written, from 1 on; those of one place are added."""
-    from scipy import sparse
-
-    kind = np.int32 if max(head.n, head.d) < 2**31 else np.int64
-    row: IntArray = np.empty(head.entries, kind)
-    column, values = np.empty_like(row), np.empty(head.entries)
-    for places, part in rows:
-        at = part[:, :2]
-        if not ((at >= 1) & (at <= (head.n, head.d)) & (at == np.floor(at))).all():
-            raise opened.broken(f"an entry outside of shape ({head.n}, {head.d})")
-        row[places], column[places] = at.T - 1
-        values[places] = part[:, 2] if head.width == 3 else 1.0
-    matrix = sparse.coo_array((values, (row, column)), shape=(head.n, head.d)).tocsc()
-    if head.symmetry != "general":
-        off = matrix - sparse.diags_array(matrix.diagonal())
-        matrix = (matrix + (off.T if head.symmetry == "symmetric" else -off.T)).tocsc()
-    return read_sparse(matrix)

@@ -71,6 +71,8 @@ class Source(ABC):
         Whether columns that were read need not be kept, as they lie in memory anyway.
     engine
         Which engine of `_counts.engines` goes over it.
+    native
+        The array in memory that compiled kernels read as it is; None where there is none.
     """
 
     shape: tuple[int, int]
@@ -80,6 +82,8 @@ class Source(ABC):
     sparse: bool = False
     in_memory: bool = False
     engine: EngineName = "host"
+    native: Array | None = None
+    _precision: float | None = None
 
     @abstractmethod
     def block(self, rows: slice, columns: slice) -> Block:
@@ -91,14 +95,9 @@ class Source(ABC):
         return float(self.dtype.itemsize)
 
     @property
-    def native(self) -> Array | None:
-        """The array in memory that compiled kernels read as it is; None where there is none."""
-        return None
-
-    @property
     def precision(self) -> float:
         """Relative precision in which values were measured: eps of their type, whatever they are read as."""
-        return precision_of(self.dtype)
+        return precision_of(self.dtype) if self._precision is None else self._precision
 
     @property
     def grid(self) -> Grid | None:
@@ -211,20 +210,11 @@ class Dense(Source):
     def __init__(self, values: Array, *, precision: float | None = None) -> None:
         self.values, self.dtype, self._precision = values, values.dtype, precision
         self.shape = (int(values.shape[0]), int(values.shape[1]))
-
-    @property
-    def precision(self) -> float:
-        """That of what values were computed from, if it was told."""
-        return super().precision if self._precision is None else self._precision
+        self.native = values if is_native(values) else None
 
     def block(self, rows: slice, columns: slice) -> Array:
         """Return a view."""
         return self.values[rows, columns]
-
-    @property
-    def native(self) -> Array | None:
-        """The array itself, if compiled kernels know its type."""
-        return self.values if is_native(self.values) else None
 
     def _take(self, columns: IntArray) -> FloatArray:
         """Return all rows of ``columns``."""
@@ -235,10 +225,6 @@ class Dense(Source):
         read = [self.values[:, part] for part, _, _ in self.runs(columns)]
         return np.concatenate(read, axis=1, dtype=np.float64) if read else np.empty((self.shape[0], 0))
 
-    def whole(self) -> Array:
-        """Return the array itself."""
-        return self.values
-
 
 class ColumnSubset(Source):
     """Some columns of another source, rising."""
@@ -247,17 +233,12 @@ class ColumnSubset(Source):
         self.source, self.columns = source, columns
         self.shape, self.dtype = (source.shape[0], int(columns.size)), source.dtype
         self.along, self.grain, self.sparse = source.along, source.grain, source.sparse
-        self.in_memory = source.in_memory
+        self.in_memory, self._precision = source.in_memory, source.precision
 
     @property
     def bytes_a_value(self) -> float:
         """Bytes that a value takes in memory."""
         return self.source.bytes_a_value
-
-    @property
-    def precision(self) -> float:
-        """That of the source."""
-        return self.source.precision
 
     def block(self, rows: slice, columns: slice) -> Block:
         """Return some rows of some of the chosen columns."""
@@ -276,12 +257,7 @@ class ColumnCache(Source):
 
     def __init__(self, source: Source, columns: IntArray, values: FloatArray) -> None:
         self.source, self.columns, self.values = source, columns, values
-        self.shape, self.dtype = source.shape, source.dtype
-
-    @property
-    def precision(self) -> float:
-        """That of the source."""
-        return self.source.precision
+        self.shape, self.dtype, self._precision = source.shape, source.dtype, source.precision
 
     def block(self, rows: slice, columns: slice) -> Block:
         """Read some rows of some columns."""

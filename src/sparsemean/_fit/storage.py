@@ -19,9 +19,9 @@ from sparsemean._fit.arms import LEFT_OUT, NO_ARMS, kept_arms
 from sparsemean._fit.two_sample import REST_NAME
 from sparsemean._stats.decision import Decision, rule_of
 from sparsemean._stats.effects import COLUMNS, Arms, GroupEffects
-from sparsemean._stats.planning import MISSING, SELECTIONS, TARGETS, of_question
+from sparsemean._stats.planning import MISSING, SELECTIONS, TARGETS
 from sparsemean._stats.row_scores import KINDS
-from sparsemean._util.files import as_tuples, check_array, check_type, check_types, refuse_endless, replacing
+from sparsemean._util.files import as_tuples, check_array, check_type, refuse_endless, replacing
 from sparsemean._util.plans import BadRows, GroupSizes, Plan, Question, Shares, Side, Walk
 from sparsemean._util.records import (
     NO_END,
@@ -38,19 +38,26 @@ from sparsemean.errors import InputError
 from sparsemean.result import Estimate, Located
 from sparsemean.result.comparison import Comparison
 
-FORMAT, SEVERAL = "sparsemean-estimate-8", "sparsemean-comparison-2"
-OTHERS = (".csv", ".tsv", ".txt", ".json", ".html", ".parquet", ".feather", ".xlsx", ".h5ad", ".pkl", ".pickle")
+FORMAT, SEVERAL = "sparsemean-estimate-9", "sparsemean-comparison-3"
+OTHERS = (".csv", ".tsv", ".txt", ".json", ".html", ".parquet", ".xlsx", ".h5ad", ".pkl", ".pickle")
 LAZY = ("entry_time", "radius")
 PARTS = {
-    "decision": Decision, "counts": Counts, "rows": RowScores, "uncertified": Uncertified, "effects": GroupEffects,
-    "mean_test": MeanTest, "difference_test": MeanDifferenceTest, "checksum": Checksum,
+    "question": Question, "walk": Walk, "plan": Plan, "status": Status, "decision": Decision,
+    "effects": GroupEffects, "uncertified": Uncertified, "located": Located, "counts": Counts, "leaning": Leaning,
+    "sample": Sample, "rows": RowScores, "mean_test": MeanTest, "difference_test": MeanDifferenceTest,
+    "checksum": Checksum,
 }  # fmt: skip
-LOCATED = ("support", "mean", "intervals", "skewed")
-SAMPLE = ("bucket_of_row", "units", "labels", "class_names", "strata", "theta")
+"""The records that an estimate is made of, after those that lie in them."""
+NOT_KEPT = {
+    "question": ("scale",), "plan": ("question", "walk", "outlook"), "located": ("effects", "uncertified"),
+    "leaning": ("counts",), "decision": ("evidence", "rule", "allowed", "whole", "contrast"),
+}  # fmt: skip
+"""Records that are written by themselves, and what a decision rests on: that is as large as the data may be."""
 ARRAYS = {
-    "mean": "f d", "support": "iu s d", "intervals": "f d2", "beta": "f d", "bucket_size": "iu d", "skewed": "i d",
-    "entry_time": "f d", "radius": "iu d", "bucket_of_row": "iu n", "shift": "f d", "units": "iu n",
-    "labels": "iu n 3", "strata": "iu n n", "class_names": "U 2", "feature_names": "U d", "theta": "f d",
+    "located.support": "iu s d", "located.mean": "f d", "located.intervals": "f d2", "located.skewed": "i d",
+    "leaning.beta": "f d", "leaning.bucket_size": "iu d", "entry_time": "f d", "radius": "iu d",
+    "question.null": "f d", "sample.bucket_of_row": "iu n", "sample.units": "iu n", "sample.labels": "iu n 3",
+    "sample.strata": "iu n n", "sample.class_names": "U 2", "sample.feature_names": "U d", "sample.theta": "f d",
     "decision.support": "iu s d", "decision.p_values": "f d", "decision.log_p": "f d", "decision.p_adjusted": "f d",
     "decision.q_values": "f d", "decision.last": "i d", "decision.max_contamination": "f d",
     "decision.skipped": "iu * d",
@@ -65,15 +72,11 @@ ARRAYS = {
        for name, spec in zip(Arms._fields, ("f 23d", "f d", "f 2d", "f 8d"), strict=True)},
 }  # fmt: skip
 """Kinds and shape of every array, and what its numbers are below: n rows, d features, k sizes, s features selected."""
-MEAN_TEST = ("kappa", "factor", "bias", "n_units", "sizes", "weights")
-BY_GROUP = {"shares": Shares, "sizes": GroupSizes, "bad_by_group": BadRows}
+NAMED = {"side": Side, "shares": Shares, "sizes": GroupSizes, "bad_by_group": BadRows}
+"""Entries that JSON has no type for."""
 DEALINGS = ("paper", "blocks", "pairs")
-NOT_KEPT = ("evidence", "rule", "allowed", "whole", "contrast")
-"""What a decision rests on: with it one could decide again, and it is as large as the data may be."""
 SHARES = ("decision.p_values", "decision.p_adjusted", "decision.q_values", "decision.max_contamination")
 ROUNDING = 1e-9
-RECORDS = ("question", "walk", "plan", "status")
-INSIDE = ("question", "walk", "outlook", "null", "scale")
 USED_TESTS = ("ranks", "buckets", "sums")
 
 
@@ -104,40 +107,27 @@ def save(result: Estimate | Comparison, path: str | Path) -> None:
 
 
 def _taken_apart(estimate: Estimate) -> tuple[dict[str, object], dict[str, Array]]:
-    """Return what is written of an estimate: the header and the arrays."""
-    arrays = {name: getattr(estimate, name) for name in (*LOCATED, "beta", "bucket_size", *LAZY)}
-    arrays |= {name: value for name in ("shift", *SAMPLE) if (value := getattr(estimate, name)) is not None}
-    scalars: dict[str, object] = {}
-    for part in PARTS:
-        record = getattr(estimate, part) if part != "checksum" else checksum_of(estimate)
-        for item in fields(record) if record is not None else ():
-            if part == "decision" and item.name in NOT_KEPT:
-                continue
-            value = getattr(record, item.name)
-            target = arrays if isinstance(value, np.ndarray) else scalars
-            target[f"{part}.{item.name}"] = value
+    """Return what is written of an estimate: the header, with an entry for each record, and the arrays."""
+    arrays = {name: getattr(estimate, name) for name in LAZY}
     kept, no_arms = kept_arms(estimate)
+    header: dict[str, object] = {"format": FORMAT, "seed": str(estimate.seed), "no_arms": no_arms}
+    plan, own = estimate.plan, {"checksum": checksum_of(estimate)}
+    for part in PARTS:
+        record = getattr(plan if part in NOT_KEPT["plan"] else estimate, part) if part not in own else own[part]
+        said: dict[str, object] = {}
+        for item in fields(record) if record is not None else ():
+            if item.name not in NOT_KEPT.get(part, ()):
+                value = getattr(record, item.name)
+                target = arrays if isinstance(value, np.ndarray) else said
+                target[f"{part}.{item.name}" if target is arrays else item.name] = value
+        header[part] = None if record is None else said
     for who, arms in kept.items():
         arrays |= {f"arms.{who}.{name}": array for name, array in arms._asdict().items()}
     if estimate._suspect_names:
         arrays["suspect_names"] = np.array(list(estimate._suspect_names.values()))
     if estimate.feature_names is not None:
-        arrays["feature_names"] = estimate.feature_names.astype(str)
-    plan = estimate.plan
-    records: tuple[Question | Walk | Plan | Status, ...] = (plan.question, plan.walk, plan, estimate.status)
-    header: dict[str, object] = {
-        "format": FORMAT,
-        **dict(zip(RECORDS, map(_entries, records), strict=True)),
-        "seed": str(estimate.seed),
-        "no_arms": no_arms,
-        "scalars": scalars,
-    }
+        arrays["sample.feature_names"] = estimate.feature_names.astype(str)
     return header, arrays
-
-
-def _entries(record: Question | Walk | Plan | Status) -> dict[str, object]:
-    """Return what the header has of a record: arrays and records inside it are written by themselves."""
-    return {item.name: getattr(record, item.name) for item in fields(record) if item.name not in INSIDE}
 
 
 def load(path: str | Path) -> Estimate | Comparison:
@@ -182,57 +172,48 @@ def _estimate(header: dict[str, Any], arrays: dict[str, Array]) -> Estimate:
     if header["format"] != FORMAT:
         advice = "it was saved by another version: fit again"
         raise InputError("path", f"hold an estimate of format {FORMAT}", repr(header["format"]), advice)
-    scalars = {name: as_tuples(value) for name, value in header["scalars"].items()}
-    said = {part: {name: as_tuples(value) for name, value in header[part].items()} for part in RECORDS}
-    for part, name in (("question", "shares"), ("plan", "sizes"), ("plan", "bad_by_group")):
-        said[part][name] = BY_GROUP[name](*said[part][name]) if said[part][name] else None
-    question = Question(**{**said["question"], "side": Side(said["question"]["side"])})
-    walk, status = Walk(**said["walk"]), Status(**said["status"])
-    plan = Plan(question, walk, **said["plan"])
-    for record in (question, walk, plan, status):
-        check_types(record, INSIDE)
-    plan = of_question(plan, null=arrays.get("shift"))
-    _check_plan(plan, arrays)
-    _check_scalars(scalars, plan)
-    _check_arrays(arrays, plan)
     arrays = {name: array.astype(array.dtype.newbyteorder("="), copy=False) for name, array in arrays.items()}
-    values: dict[str, Any] = {**arrays, **scalars}
-    _check_rows(values, plan)
-    rule = rule_of(plan.question.selection, plan.question.level, plan.n_hypotheses)
-    values |= {"decision.evidence": None, "decision.rule": rule, "decision.allowed": None}
-    parts = {
-        part: kind(**{item.name: values[name] for item in fields(kind) if (name := f"{part}.{item.name}") in values})
-        for part, kind in PARTS.items()
-        if any(name.startswith(f"{part}.") for name in values)
-    }
-    features = arrays["feature_names"].astype(object) if "feature_names" in arrays else None
-    extra = {name: parts.pop(name, None) for name in ("effects", "uncertified")}
-    estimate = Estimate(
-        located=Located(**{name: values[name] for name in LOCATED}, **extra),
-        leaning=Leaning(values["beta"], values["bucket_size"], parts.pop("counts", None)),
-        sample=Sample(features, **{name: values.get(name) for name in SAMPLE}),
-        **parts,
-        plan=plan,
-        status=status,
-        seed=int(header["seed"]),
-    )
+    parts: dict[str, Any] = {}
+    for part, kind in PARTS.items():
+        own = {name.partition(".")[2]: array for name, array in arrays.items() if name.startswith(f"{part}.")}
+        inside = {name: parts.pop(name) for name in NOT_KEPT.get(part, ()) if name in parts}
+        if part == "decision":
+            question = parts["plan"].question
+            rule = rule_of(question.selection, question.level, parts["plan"].n_hypotheses)
+            inside = {"evidence": None, "rule": rule, "allowed": None}
+        said = header[part]
+        parts[part] = None if said is None else kind(**_entries(kind, said), **own, **inside)
+        if part == "plan":
+            _check_plan(parts[part], arrays)
+            _check_arrays(arrays, parts[part])
+            if "sample.feature_names" in arrays:
+                arrays["sample.feature_names"] = arrays["sample.feature_names"].astype(object)
+    estimate = Estimate(**parts, seed=int(header["seed"]))
+    _check_tests(estimate)
+    _check_rows(estimate.rows, arrays, estimate.plan)
     arms = {
         who: Arms(*(np.asarray(arrays[f"arms.{who}.{name}"], dtype=np.float64) for name in Arms._fields))
         for who in LEFT_OUT
         if any(name.startswith(f"arms.{who}.") for name in arrays)
     }
+    if arms and (estimate.rows is None or estimate.class_names is None or estimate.plan.sizes is None):
+        raise ValueError("its groups are not what its plan says")
     suspects = [] if estimate.rows is None else estimate.rows.suspects.tolist()
     names = dict(zip(suspects, arrays["suspect_names"].tolist(), strict=True)) if "suspect_names" in arrays else {}
     estimate.__dict__.update({name: arrays[name] for name in LAZY}, _arms=arms, _suspect_names=names)
     estimate.__dict__["_no_arms"] = str(header.get("no_arms", NO_ARMS))
-    _check_arms(estimate)
     return estimate
 
 
-def _check_arms(estimate: Estimate) -> None:
-    """Refuse arms without what every comparison has of them."""
-    if estimate._arms and (estimate.rows is None or estimate.class_names is None or estimate.plan.sizes is None):
-        raise ValueError("its groups are not what its plan says")
+def _entries(kind: type, said: dict[str, Any]) -> dict[str, Any]:
+    """Return entries of a record as they were before they were JSON, unless one is of another type."""
+    out = {name: as_tuples(value) for name, value in said.items()}
+    for name in NAMED.keys() & out.keys():
+        if out[name] or name == "side":
+            out[name] = Side(out[name]) if name == "side" else NAMED[name](*out[name])
+    for name, value in out.items():
+        check_type(kind, name, value)
+    return out
 
 
 def _check_plan(plan: Plan, arrays: dict[str, Array]) -> None:
@@ -249,47 +230,46 @@ def _check_plan(plan: Plan, arrays: dict[str, Array]) -> None:
         and 0 < walk.alpha < np.inf and 0 < walk.eta < 1 and 0 <= question.min_effect < np.inf
         and pairs == (plan.sizes is not None) == (plan.bad_by_group is not None) and min(plan.bad) >= 0
         and sum(sizes) <= plan.n_rows and min(sizes) >= pairs and walk.bucket_sizes
-        and ({"class_names", "labels"} <= arrays.keys() or not pairs)
+        and ({"sample.class_names", "sample.labels"} <= arrays.keys() or not pairs)
     ):  # fmt: skip
         raise ValueError("its plan cannot be")
 
 
-def _check_rows(values: dict[str, Any], plan: Plan) -> None:
+def _check_rows(rows: RowScores | None, arrays: dict[str, Array], plan: Plan) -> None:
     """Refuse suspects whose reasons are no features, or whose kinds are none."""
-    suspects = values.get("rows.suspects", ())
-    for name in ("reasons", "kinds"):
-        if len(told := values.get(f"rows.{name}", ())) not in (0, len(suspects)):
-            raise ValueError(f"its suspects are {len(suspects)}, and their {name} {len(told)}")
-    features = [feature for why in values.get("rows.reasons", ()) for feature in why]
-    if len(np.unique(suspects)) != len(suspects) or len(values.get("suspect_names", suspects)) != len(suspects):
+    if rows is None:
+        if "suspect_names" in arrays:
+            raise ValueError("its suspects have no scores")
+        return
+    n = rows.suspects.size
+    for name, told in (("reasons", rows.reasons), ("kinds", rows.kinds)):
+        if len(told) not in (0, n):
+            raise ValueError(f"its suspects are {n}, and their {name} {len(told)}")
+    if np.unique(rows.suspects).size != n or len(arrays.get("suspect_names", rows.suspects)) != n:
         raise ValueError("its suspects are in disorder")
-    if not set(values.get("rows.kinds", ())) <= set(KINDS) or not all(0 <= j < plan.n_features for j in features):
+    features = [feature for why in rows.reasons for feature in why]
+    if not set(rows.kinds) <= set(KINDS) or not all(0 <= j < plan.n_features for j in features):
         raise ValueError("what speaks against its suspects cannot be")
 
 
-def _check_scalars(scalars: dict[str, Any], plan: Plan) -> None:
+def _check_tests(estimate: Estimate) -> None:
     """Refuse numbers beside the arrays that are none of those that are written."""
-    for name, value in scalars.items():
-        part, _, entry = name.partition(".")
-        check_type(PARTS[part], entry, value)
-    if scalars.get("effects.scale") not in (None, "counts", "log1p"):
+    plan, counts, effects = estimate.plan, estimate.counts, estimate.effects
+    if effects is not None and effects.scale not in (None, "counts", "log1p"):
         raise ValueError("the scale of its effects cannot be")
-    tests = {name for name in ("mean_test", "difference_test") if f"{name}.kappa" in scalars}
+    if counts is not None and len(counts.n_buckets) != len(plan.walk.bucket_sizes):
+        raise ValueError(f"{counts.n_buckets} buckets for {len(plan.walk.bucket_sizes)} sizes")
+    tests = [test for test in (estimate.mean_test, estimate.difference_test) if test is not None]
     if len(tests) != (plan.question.target == "mean"):
         raise ValueError("its test of means is not what its plan says")
-    for name in tests:
-        _check_mean_test({entry: scalars.get(f"{name}.{entry}") for entry in MEAN_TEST}, plan)
-    if len(scalars.get("counts.n_buckets", plan.walk.bucket_sizes)) != len(plan.walk.bucket_sizes):
-        raise ValueError(f"{scalars['counts.n_buckets']} buckets for {len(plan.walk.bucket_sizes)} sizes")
-
-
-def _check_mean_test(test: dict[str, Any], plan: Plan) -> None:
-    """Refuse numbers that no test of means has."""
-    sizes, weights = test["sizes"] or (test["n_units"],), test["weights"] or (1.0,)
-    good = 0.5 <= test["kappa"] < np.inf and 0 < test["factor"] < np.inf and 0 <= (test["bias"] or 0.0) < np.inf
-    good = good and all(0 < size <= plan.n_units for size in sizes) and all(0 < weight <= 1 for weight in weights)
-    if not good or (test["weights"] is not None and len(sizes) != len(weights)):
-        raise ValueError("its test of means cannot be")
+    for test in tests:
+        sizes, weights, bias = (
+            ((test.n_units,), (1.0,), test.bias) if isinstance(test, MeanTest) else (test.sizes, test.weights, 0.0)
+        )
+        good = 0.5 <= test.kappa < np.inf and 0 < test.factor < np.inf and 0 <= bias < np.inf
+        good = good and len(sizes) == len(weights) and all(0 < weight <= 1 for weight in weights)
+        if not (good and all(0 < n <= plan.n_units for n in sizes)):
+            raise ValueError("its test of means cannot be")
 
 
 def _check_arrays(arrays: dict[str, Array], plan: Plan) -> None:
@@ -301,7 +281,7 @@ def _check_arrays(arrays: dict[str, Array], plan: Plan) -> None:
         "2": 2,
         "3": 3,
         "8": 8,
-        "s": arrays["support"].size,
+        "s": arrays["located.support"].size,
     }
     for name, array in arrays.items():
         check_array(name, array, ARRAYS[name], sizes)
@@ -309,13 +289,13 @@ def _check_arrays(arrays: dict[str, Array], plan: Plan) -> None:
         shares = np.asarray(arrays[name], dtype=np.float64)
         if not (((shares >= 0) & (shares <= 1)) | (np.isnan(shares) & (name == SHARES[-1]))).all():
             raise ValueError(f"{name} is not between 0 and 1")
-    if not np.abs(np.nan_to_num(arrays["beta"])).max(initial=0) < 1 + ROUNDING:
+    if not np.abs(np.nan_to_num(arrays["leaning.beta"])).max(initial=0) < 1 + ROUNDING:
         raise ValueError("beta is not between -1 and 1")
     if "rows.scores" in arrays and np.isinf(arrays["rows.scores"]).any():
         raise ValueError("rows.scores is infinite")
-    if np.abs(arrays["skewed"]).max(initial=0) > 1:
+    if np.abs(arrays["located.skewed"]).max(initial=0) > 1:
         raise ValueError("its flags of skewness cannot be")
-    if not np.array_equal(arrays["support"], np.unique(arrays["decision.support"])):
+    if not np.array_equal(arrays["located.support"], np.unique(arrays["decision.support"])):
         raise ValueError("its support is in disorder")
     if len({arrays[name].size for name in arrays if name.startswith("uncertified.")}) > 1:
         raise ValueError("its features without a certificate are in disorder")

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 
 from sparsemean._data.anndata import Frame, read_anndata
-from sparsemean._data.chunked import is_group
 from sparsemean._data.hdf5 import Hdf5Group, open_hdf5
 from sparsemean._data.source import Array
 from sparsemean._data.table import FileContext, Names, as_names
@@ -103,13 +102,10 @@ def _records(frame: pd.DataFrame) -> list[dict[str, object]]:
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, (float, np.floating)):
-        return float(value) if np.isfinite(value) else None
-    if isinstance(value, np.integer):
-        return int(value)
-    if isinstance(value, np.bool_):
-        return bool(value)
-    return value if isinstance(value, (str, int)) else None
+    """Return what JSON has a word for, None for the rest."""
+    value = value.item() if isinstance(value, np.generic) else value
+    finite = isinstance(value, (str, int)) or (isinstance(value, float) and np.isfinite(value))
+    return value if finite else None
 
 
 def _table(estimate: Estimate | Comparison, *, every: bool) -> pd.DataFrame:
@@ -284,9 +280,9 @@ class _Asked(NamedTuple):
 def _additions_to_file(estimate: Estimate | Comparison, source: Path, key: str) -> _Additions:
     file, opened = open_hdf5(source, ".h5ad file")
     with file, opened.reading():
-        for name in {"var", "obs", "uns"}.intersection(file.keys()):
-            file.own(name)
-        var, obs = _frame(file, "var", opened), _frame(file, "obs", opened)
+        if "uns" in file.keys():  # noqa: SIM118  (what a link leads to may not be there)
+            file.own("uns")
+        var, obs = (Frame(file, name, None, opened) for name in ("var", "obs"))
         names, cells = as_names(var.index()), as_names(obs.index())
     return _additions(estimate, names, cells, key, _Asked("FILE", opened.name))
 
@@ -336,14 +332,6 @@ def _writing(target: Path) -> Iterator[None]:
     except Exception as error:
         why = " ".join(str(error).split()) or type(error).__name__
         raise InputError("output", "be written whole", f"{str(target)!r} ({why})", "the input is unchanged") from error
-
-
-def _frame(file: Hdf5Group, name: str, opened: FileContext) -> Frame:
-    frame = Frame(file, name, None, opened)
-    if not is_group(frame.element):
-        advice = "read it with anndata and write it again"
-        raise InputError("FILE", "be of anndata 0.7 or later to be written back to", opened.name, advice)
-    return frame
 
 
 def _places(names: Names, estimate: Estimate, asked: _Asked) -> IntArray:

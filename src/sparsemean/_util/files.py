@@ -7,7 +7,7 @@ import os
 import stat
 import tempfile
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from functools import cache
@@ -169,11 +169,10 @@ hints = cache(get_type_hints)
 """Types of the entries of a record, made out once: they are compared for each of very many files."""
 
 
-def check_types(record: DataclassInstance, apart: Collection[str] = ()) -> None:
-    """Refuse entries of another type than the record has; those ``apart`` are not looked at."""
+def check_types(record: DataclassInstance) -> None:
+    """Refuse entries of another type than the record has."""
     for item in fields(record):
-        if item.name not in apart:
-            check_type(type(record), item.name, getattr(record, item.name))
+        check_type(type(record), item.name, getattr(record, item.name))
 
 
 def check_type(kind: type, name: str, value: object) -> None:
