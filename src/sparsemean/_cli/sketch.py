@@ -10,6 +10,7 @@ import click
 
 from sparsemean._cli import common_options
 from sparsemean._cli.common_options import SKETCH, echo, print_sentence, print_written, progressing, waiting
+from sparsemean._util.checks import is_auto
 from sparsemean.errors import InputError, visible
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ RESULTS = (".csv", ".json", ".parquet")
     help="Rows again, for estimates; repeated, in order.",
 )  # fmt: skip
 @common_options.file_options
-@common_options.share_option("Share of bad rows; auto: none, as counts tell of no row.")
+@common_options.share_option("Share of bad rows; auto: as many as look bad, which takes --rows.")
 @common_options.level
 @click.option("--selection", default="fwer", show_default=True, help="fwer, fdr or fdr_by.")
 @click.option("--bucket-sizes", metavar="1,2,4", default=None, help="Some of those counted  [default: all].")
@@ -149,8 +150,10 @@ def merge_command(
 
     Each FILE was written by sparsemean sketch. The selected features, p-values
     and the share of bad rows that each survives are those of one fit of all the
-    rows. Estimates, intervals and suspects need the rows again: --rows names
-    the files with them, in the order of the rows; only a few columns are read.
+    rows. Estimates, intervals and suspects need the rows again, and so does the
+    number of rows that look bad: --rows names the files with them, in the order
+    of the rows; only a few columns are read. Without them name --contamination,
+    0 if no row is to be assumed bad, or just --out all.sketch, to add up.
     """
     from sparsemean._counts.merging import merge
     from sparsemean._data import open_file
@@ -172,13 +175,17 @@ def merge_command(
             together.save(target)
     if not quiet:  # there whatever comes of the rest: more rows may follow
         print_written(*sketches, err=json_file == "-")
+    results = [(option, target) for option, target in outputs if target not in sketches]
+    if sketches and not (rows or results or json_file) and is_auto(options["contamination"]):
+        if not quiet:
+            print_sentence(_covered(together))
+        return
     with waiting("Reading rows again" if rows else "Selecting", quiet):
         again = [open_file(path, wanted) for path in rows]
         estimate = together.estimate(again or None, **options)
         for table in again:
             table.check_unchanged()
     title = files[0].name if len(files) == 1 else f"{len(files)} sketches"
-    results = [(option, target) for option, target in outputs if target not in sketches]
     for option, target in results:
         if option == "--report":
             estimate.report(target, title=f"{title}: which features have a mean")

@@ -121,7 +121,8 @@ class Sketch:
         Support, p-values, adjusted ones, q-values, radius, max_contamination, beta, bucket_size and entry_time are
         those of one fit of all rows with ``test="buckets"``, the default here; ``test="ranks"`` needs the rows and
         gives those of a fit by ranks. Estimates, intervals and suspect rows need the rows: without them they are NaN
-        and None, and ``status`` says so. So do means whatever the skew, ``target="mean"``, which are refused.
+        and None, and ``status`` says so. ``contamination="auto"`` needs them too: without them a share must be named,
+        0 if no row is to be assumed bad. Means whatever the skew, ``target="mean"``, are refused.
 
         Parameters
         ----------
