@@ -9,9 +9,7 @@ import socket
 import ssl
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -19,7 +17,7 @@ from urllib.request import urlopen
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster, Status
+from distributed import Client, LocalCluster
 
 from sparsemean import InputError, _cli, sparse_mean
 from sparsemean._data import as_table
@@ -53,25 +51,6 @@ def test_a_fit_inside_a_task_leaves_its_place_to_the_tasks_it_waits_for(client: 
     expected = sparse_mean(X, random_state=0).support.tolist()
     assert client.submit(fitted).result(timeout=60) == expected
     assert client.submit(abs, -1).result(timeout=10) == 1  # the place is taken up again
-
-
-def test_workers_that_are_paused_are_given_up(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dask_cluster, "STALLED", 1)
-    client.run(lambda dask_worker: setattr(dask_worker, "status", Status.paused))
-    began = time.monotonic()
-    with pytest.raises(InputError, match="workers must have memory left to work with: got none that did for 1 s"):
-        fitted()
-    assert time.monotonic() - began < 20
-
-
-@pytest.mark.parametrize(
-    ("status", "tasks", "expected"),
-    [("running", {}, True), ("paused", {"executing": 1, "ready": 2}, True), ("paused", {"ready": 2}, False)],
-)
-def test_a_paused_worker_may_end_what_it_is_at(status: str, tasks: dict[str, int], expected: bool) -> None:
-    worker = {"status": status, "metrics": {"task_counts": tasks}}
-    scheduler = SimpleNamespace(identity=lambda: {"workers": {"tcp://here": worker}})
-    assert dask_cluster._working(SimpleNamespace(sync=lambda ask: ask(), scheduler=scheduler)) is expected
 
 
 def test_a_scheduler_that_dies_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,8 +87,10 @@ def test_workers_of_another_version_are_refused(client: Any, version: str, monke
         fitted()
 
 
-def test_workers_of_this_machine_answer_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_of_this_machine_answer_nobody_else() -> None:
     with dask_cluster.cluster_client("local", workers=1, memory="1GB") as client:
+        paused_at = client.run(lambda dask_worker: dask_worker.memory_manager.memory_pause_fraction)
+        assert list(paused_at.values()) == [False]  # whoever pauses at half-full memory may do so for ever
         address = client.scheduler.address
         assert address.startswith("tls://")
         trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # has no key, and takes anyone's
@@ -126,9 +107,3 @@ def test_workers_of_this_machine_answer_nobody_else(monkeypatch: pytest.MonkeyPa
             for page in ("health", "info/main/workers.html", "status"):
                 with pytest.raises(HTTPError, match="404"):
                     urlopen(f"http://127.0.0.1:{services['dashboard']}/{page}", timeout=10)
-        monkeypatch.setattr(dask_cluster, "_idle", lambda: (400e6, 0.8, 380e6))
-        with pytest.raises(InputError, match=r"must be at least 523MB: .*: got 400MB, the share of each"):
-            dask_cluster._check_memory(client, None)
-        monkeypatch.setattr(dask_cluster, "_idle", lambda: os.kill(os.getpid(), signal.SIGKILL))
-        with pytest.raises(InputError, match=r"--worker-memory must be at least 640MB: .*: got 330MB"):
-            dask_cluster._check_memory(client, "330MB")

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib
 import logging
 import os
 import signal
 import tempfile
 import threading
-import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import resource_tracker
@@ -22,7 +20,7 @@ from sparsemean.errors import InputError, require
 
 if TYPE_CHECKING:
     from dask.delayed import Delayed
-    from distributed import Client, Future, Worker
+    from distributed import Client, Future
 
 T = TypeVar("T")
 
@@ -31,10 +29,6 @@ T = TypeVar("T")
 VERSION = "__import__('sparsemean._counts.engines.dask').__version__"
 RETRIES = 2
 """Times that a task which failed is tried again: a disk that does not answer may do so the next time."""
-STALLED = 30
-"""Seconds without a worker that takes tasks after which all is given up: one that was killed is back by then."""
-PAUSE = 0.005
-"""Seconds between looks at what has come."""
 Heard = Callable[[int, T], None]
 """Is told the number of something that was watched, and its value."""
 _checked: WeakKeyDictionary[Client, set[str]] = WeakKeyDictionary()
@@ -100,7 +94,7 @@ def _in_place(watched: Sequence[Delayed], others: Sequence[Delayed], heard: Hear
 
 def _on_cluster(client: Client, watched: Sequence[Delayed], others: Sequence[Delayed], heard: Heard[T]) -> list[Any]:
     """Compute on the workers of ``client``; what was heard is forgotten there."""
-    from distributed import KilledWorker
+    from distributed import KilledWorker, as_completed
 
     rest: dict[int, Any] = {}
     waiting: dict[int, Future] = {}
@@ -110,7 +104,11 @@ def _on_cluster(client: Client, watched: Sequence[Delayed], others: Sequence[Del
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
                 waiting = dict(enumerate(client.compute([*watched, *others], retries=RETRIES)))
-            for number, value in _as_they_come(client, list(waiting.values())):
+            numbers = {future.key: number for number, future in waiting.items()}
+            for future, value in as_completed(list(waiting.values()), loop=client.loop, with_results=True):
+                number = numbers[future.key]
+                if isinstance(value, BaseException):
+                    raise value
                 if number < len(watched):
                     heard(number, value)
                 else:
@@ -124,43 +122,6 @@ def _on_cluster(client: Client, watched: Sequence[Delayed], others: Sequence[Del
     finally:
         with contextlib.suppress(Exception):
             client.cancel(list(waiting.values()))
-
-
-def _as_they_come(client: Client, futures: Sequence[Future]) -> Iterator[tuple[int, Any]]:
-    """Yield the number and the value of everything as soon as it is known; give up where no worker works any more."""
-    from distributed import as_completed
-
-    numbers = {future.key: number for number, future in enumerate(futures)}
-    coming = as_completed(futures, loop=client.loop, with_results=True)
-    worked = looked = time.monotonic()
-    while not coming.is_empty():
-        if coming.has_ready():
-            future, value = next(coming)
-            if isinstance(value, BaseException):
-                raise value
-            yield numbers[future.key], value
-            worked = looked = time.monotonic()
-            continue
-        time.sleep(PAUSE)
-        if time.monotonic() - looked > STALLED / 10:
-            looked = time.monotonic()
-            worked = looked if _working(client) else worked
-            if looked - worked > STALLED:
-                rule, advice = "have memory left to work with", "give each more memory, smaller chunks, or start others"
-                raise InputError("workers", rule, f"none that did for {STALLED} s: all are paused or gone", advice)
-
-
-def _working(client: Client) -> bool:
-    """Whether a worker takes tasks or is at one: who uses most of its memory takes none, and may do so for ever."""
-    if client.scheduler is None:
-        from distributed.comm import CommClosedError
-
-        raise CommClosedError("the client has no scheduler any more")
-    workers = client.sync(client.scheduler.identity)["workers"].values()
-    return any(
-        worker["status"] == "running" or worker["metrics"].get("task_counts", {}).get("executing", 0) > 0
-        for worker in workers
-    )
 
 
 def _check_versions(client: Client) -> None:
@@ -219,10 +180,12 @@ FOR_WORKERS = 60
 MANY = 20
 """Workers that may die over one task before it is given up: each of them may have been killed for another reason."""
 LEAST = 320_000_000
-"""Bytes below which a worker that has counted once, which takes about 240 MB, pauses for ever or is killed."""
+"""Bytes below which a worker that has counted once, which takes about 240 MB, is killed at every task."""
 SETTINGS = {
     "distributed.scheduler.allowed-failures": MANY,
     "distributed.comm.timeouts.connect": f"{PATIENCE}s",
+    # who waits at half-full memory may wait for ever: spilled to disk, or killed and started again, it goes on
+    "distributed.worker.memory.pause": False,
     # a worker that dies twice within this time would not be started again
     "distributed.deploy.lost-worker-timeout": "1 day",
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 65536,
@@ -296,7 +259,6 @@ def local(workers: int | None = None, memory: str | None = None) -> Iterator[Cli
             )
         try:
             with Client(cluster, timeout=f"{PATIENCE}s", set_as_default=True) as client:
-                _check_memory(client, memory)
                 yield client
         finally:
             with _uninterrupted():
@@ -385,33 +347,9 @@ def _bytes(memory: str | None) -> str | int:
     if size <= 0:
         raise InputError("--worker-memory", "be a number of bytes such as 1GB or 500MiB", repr(memory))
     if size < LEAST:
-        raise _too_little(LEAST, memory)
+        rule = f"be at least {LEAST / 1e6:.0f}MB: a worker that does nothing needs most of it"
+        raise InputError("--worker-memory", rule, memory, "give each more, or take fewer --workers")
     return size
-
-
-def _check_memory(client: Client, memory: str | None) -> None:
-    """Refuse workers that would pause, and stay so, with nothing but the counting itself in memory."""
-    try:
-        told = client.run(_idle).values()
-    except Exception as error:  # killed for its memory while it loaded what counts
-        raise _too_little(2 * LEAST, memory) from error
-    for limit, pauses, idle in told:
-        if limit and pauses and idle > pauses * limit:
-            raise _too_little(1.1 * idle / pauses, memory or f"{limit / 1e6:.0f}MB, the share of each")
-
-
-def _idle(dask_worker: Worker) -> tuple[int | None, float, int]:
-    """Count a few rows; return the memory a worker may use, the share of it at which it pauses, and what it uses."""
-    import dask
-
-    importlib.import_module("sparsemean._counts.engines.dask").rehearse()
-    limit = getattr(dask_worker.memory_manager, "memory_limit", None)
-    return limit, dask.config.get("distributed.worker.memory.pause"), dask_worker.monitor.get_process_memory()
-
-
-def _too_little(least: float, received: str | None) -> InputError:
-    rule = f"be at least {least / 1e6:.0f}MB: a worker that does nothing needs most of it"
-    return InputError("--worker-memory", rule, received or "less", "give each more, or take fewer --workers")
 
 
 @contextlib.contextmanager
