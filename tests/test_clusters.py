@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import logging
-import os
-import signal
-import socket
-import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
-from urllib.error import HTTPError
-from urllib.request import urlopen
 
 import dask.array as da
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
-from sparsemean import InputError, _cli, sparse_mean
+from sparsemean import InputError, sparse_mean
 from sparsemean._data import as_table
 from sparsemean._fit.one_sample import fit
 from sparsemean._util import cluster as dask_cluster
@@ -66,44 +60,8 @@ def test_a_scheduler_that_dies_is_one_line(monkeypatch: pytest.MonkeyPatch) -> N
             assert not logging.getLogger("distributed.client").isEnabledFor(logging.CRITICAL)
 
 
-def test_signals_wait_until_workers_are_there_to_be_ended() -> None:
-    steps = list[str]()
-
-    def start_and_close() -> None:
-        with dask_cluster._uninterrupted():
-            os.kill(os.getpid(), signal.SIGTERM)
-            steps.append("started")
-        steps.append("not ended")
-
-    with _cli.ended_by_signals() as came, pytest.raises(KeyboardInterrupt):
-        start_and_close()
-    assert (steps, came) == (["started"], [signal.SIGTERM])
-
-
 @pytest.mark.parametrize("version", ["'0.0.1'", "__import__('sparsemean.nowhere')"])
 def test_workers_of_another_version_are_refused(client: Any, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask_cluster, "VERSION", version)
     with pytest.raises(InputError, match=r"workers must have sparsemean .* installed.*: got .* on inproc:.*the same"):
         fitted()
-
-
-def test_workers_of_this_machine_answer_nobody_else() -> None:
-    with dask_cluster.cluster_client("local", workers=1, memory="1GB") as client:
-        paused_at = client.run(lambda dask_worker: dask_worker.memory_manager.memory_pause_fraction)
-        assert list(paused_at.values()) == [False]  # whoever pauses at half-full memory may do so for ever
-        address = client.scheduler.address
-        assert address.startswith("tls://")
-        trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # has no key, and takes anyone's
-        trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
-        port = int(address.rpartition(":")[2])
-        with (
-            socket.create_connection(("127.0.0.1", port), timeout=10) as bare,
-            pytest.raises(ssl.SSLError, match="certificate required"),
-            trusting.wrap_socket(bare) as stranger,
-        ):
-            stranger.recv(1)
-        told = client.scheduler_info()
-        for services in (told["services"], *(worker["services"] for worker in told["workers"].values())):
-            for page in ("health", "info/main/workers.html", "status"):
-                with pytest.raises(HTTPError, match="404"):
-                    urlopen(f"http://127.0.0.1:{services['dashboard']}/{page}", timeout=10)

@@ -33,8 +33,6 @@ ONE_SAMPLE = (
 """Options that mean nothing where groups are compared; the seed draws rows of subjects and those of a scale."""
 NEARLY_ALL, MANY = 0.8, 10
 """Share of the features, and number of them, at which a mean says little."""
-ELSEWHERE = ("dask", "workers", "worker_memory")
-"""Options that say who reads and counts."""
 
 
 @click.command(short_help="Which features of a file have a mean or differ.")
@@ -74,12 +72,7 @@ ELSEWHERE = ("dask", "workers", "worker_memory")
 @common_options.seed_option("Deals rows into buckets, draws those of subjects; ranks do without it.")
 @common_options.jobs
 @click.option("--device", default=None, help="cpu or gpu: where to count [default: cpu].")
-@click.option(
-    "--dask", metavar="WHERE", default=None,
-    help="Let workers read and count: local, or the address of a scheduler, tcp://host:port.",
-)  # fmt: skip
-@click.option("--workers", type=int, default=None, help="Workers of --dask local [default: one a core].")
-@click.option("--worker-memory", metavar="SIZE", default=None, help="Memory of each, such as 1GB.")
+@click.option("--dask", metavar="tcp://HOST:PORT", help="Let the workers of this Dask scheduler read and count.")
 @click.option(
     "--out", type=click.Path(path_type=Path),
     help="Write the result to .csv, .json, .parquet, or .h5ad (a copy of the input with it).",
@@ -133,13 +126,13 @@ def fit(
     if options["device"] == "gpu" and options["dask"] is not None:
         raise InputError("--device", "be left out with --dask, whose workers count", "gpu")
     title = common_options.title_of(file)
-    elsewhere = {name: options.pop(name) for name in ELSEWHERE}
+    dask = options.pop("dask")
     began = time.perf_counter()
     with waiting(f"Reading {title}", quiet):
         table = open_file(file, wanted)
     opened = time.perf_counter() - began
     card = None
-    with _spread(table, file, wanted, quiet, **elsewhere) as table:
+    with _spread(table, file, wanted, quiet, dask) as table:
         with progressing("Fitting" if wanted.group is None else "Comparing", quiet) as progress:
             estimate = _hinted(_estimate(table, wanted, options, progress), table, wanted)
         table.check_unchanged()
@@ -164,21 +157,9 @@ def fit(
 
 
 @contextlib.contextmanager
-def _spread(
-    table: Table,
-    file: Path,
-    wanted: ReadOptions,
-    quiet: bool,
-    *,
-    dask: str | None,
-    workers: int | None,
-    worker_memory: str | None,
-) -> Iterator[Table]:
+def _spread(table: Table, file: Path, wanted: ReadOptions, quiet: bool, dask: str | None) -> Iterator[Table]:
     """Yield the table as it is, or as one that workers read as long as the block lasts."""
     if dask is None:
-        for flag, value in (("--workers", workers), ("--worker-memory", worker_memory)):
-            if value is not None:
-                raise InputError(flag, "come with --dask local", value)
         yield table
         return
     if str(file) == "-":
@@ -188,8 +169,8 @@ def _spread(
 
     table = spread(table, file, wanted)
     with contextlib.ExitStack() as stack:
-        with waiting("Starting workers" if dask == "local" else f"Asking {dask}", quiet):
-            stack.enter_context(cluster_client(dask, workers=workers, memory=worker_memory))
+        with waiting(f"Asking {dask}", quiet):
+            stack.enter_context(cluster_client(dask))
         yield table
 
 

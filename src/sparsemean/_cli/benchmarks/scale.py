@@ -27,15 +27,27 @@ from sparsemean._data.table import NOTHING
 from sparsemean._evidence.signs import of_signs
 from sparsemean._fit import inference
 from sparsemean._fit.one_sample import fit, plan_of
-from sparsemean._util.cluster import cluster_client
+from sparsemean._util.cluster import quiet
 from sparsemean._util.records import Counts
 from sparsemean.result import Estimate
 
 if TYPE_CHECKING:
     from dask.array import Array
+    from distributed import Client
 
 WORKERS = 2
 MEMORY = "1GB"
+
+
+@contextmanager
+def workers() -> Iterator[Client]:
+    """Yield a client of processes of this machine, a thread each."""
+    import distributed
+
+    settings = {"n_workers": WORKERS, "threads_per_worker": 1, "memory_limit": MEMORY}
+    started = partial(distributed.LocalCluster, dashboard_address="127.0.0.1:0", **settings)
+    with quiet(), started() as cluster, distributed.Client(cluster) as client:
+        yield client
 
 
 def here(path: str) -> Estimate:
@@ -61,7 +73,7 @@ def times(path: str, repeat: int) -> tuple[float, float, float, float]:
         expected = here(path)
         alone.append(time.perf_counter() - began)
         began = time.perf_counter()
-        with cluster_client("local", workers=WORKERS, memory=MEMORY) as client:
+        with workers() as client:
             started.append(time.perf_counter() - began)
             found = there(path)
             spread_out.append(time.perf_counter() - began)
@@ -150,7 +162,7 @@ def fit_tall(n: int, d: int) -> tuple[float, float, float, int, int, float]:
     The error is the largest difference from the values of one process, where that holds so many rows, else NaN.
     """
     by_default = partial(fit, contamination=0.05, test="buckets", random_state=0)
-    with cluster_client("local", workers=WORKERS, memory=MEMORY) as client:
+    with workers() as client:
         began = time.perf_counter()
         found = by_default(as_table(tall(n, d)))
         took = time.perf_counter() - began
