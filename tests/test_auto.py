@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparsemean import Sketch, SparseMean, SparseMeanDifference, plan, simulate, sketch, sparse_mean
+from sparsemean import SparseMean, SparseMeanDifference, plan, simulate, sparse_mean
 from sparsemean._data import as_table
 from sparsemean._fit.two_sample import compare
 from sparsemean.errors import InputError
@@ -57,13 +57,7 @@ def test_clean_rows_lose_nothing() -> None:
 def test_no_rows_are_allowed_for_where_none_are_looked_at() -> None:
     X = struck()
     assert sparse_mean(X, screen_rows=False).plan.bad_rows == 0
-    counted: Sketch = sketch(X)
-    told = counted.estimate()
-    assert told.plan.auto
-    assert told.plan.bad_rows == 0
-    stream = SparseMean().partial_fit(X)
-    assert stream.result_.plan.bad_rows == 0
-    assert stream.complete(X).result_.plan.bad_rows == 15
+    assert SparseMean().partial_fit(X).complete(X).result_.plan.bad_rows == 15
 
 
 def test_a_scale_from_the_same_rows_allows_for_none() -> None:

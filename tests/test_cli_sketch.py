@@ -58,7 +58,7 @@ def test_what_is_printed(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
         assert part in said.replace("\n", " ")
     expect("sketch", "part1.csv", "--id", "user", "--first-row", "256", "--seal")
     assert "holds counts only, no row as it is" in capsys.readouterr().out
-    expect("merge", "part0.sketch", "part1.sketch")
+    expect("merge", "part0.sketch", "part1.sketch", "-e", "0")
     said = capsys.readouterr().out
     assert max(map(len, said.splitlines())) <= 80
     for part in ("2 sketches: 500 rows × 20 columns", "need the rows again", "not seen: 200–255", "m0 "):
@@ -69,7 +69,7 @@ def test_what_is_printed(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
 def test_everything_that_can_be_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sketch_both()
     outs = ("--out", "all.sketch", "--out", "r.csv", "--out", "r.parquet", "--json", "r.json", "--report", "r.html")
-    expect("merge", "part0.sketch", "part1.sketch", *outs)
+    expect("merge", "part0.sketch", "part1.sketch", "-e", "0", *outs)
     assert "Written: all.sketch" in capsys.readouterr().out
     assert load_sketch(folder / "all.sketch").ranges == ((0, 500),)
     assert pd.read_csv("r.csv")["estimate"].isna().all()
@@ -77,6 +77,24 @@ def test_everything_that_can_be_written(folder: Path, capsys: pytest.CaptureFixt
     assert (folder / "r.html").exists()
     expect("merge", "all.sketch", "-q", "-e", "0.1", "--selection", "fdr", "--level", "0.2")
     assert capsys.readouterr().out == ""
+
+
+def test_sketches_are_only_added_up_where_nothing_can_be_decided(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sketch_both()
+    expect("merge", "part0.sketch", "part1.sketch", "--out", "all.sketch")
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.startswith("Written: all.sketch")
+    assert said.endswith("Rows seen: 0–499. It holds 52 rows as they are, of blocks that are not complete.")
+    assert load_sketch(folder / "all.sketch").ranges == ((0, 500),)
+    for outs in ((), ("--out", "r.csv"), ("--out", "all.sketch", "--json")):
+        expect("merge", "all.sketch" if not outs else "part0.sketch", *outs, status=2)
+        err = capsys.readouterr().err
+        assert "sparsemean: contamination must be named where counts alone decide: got 'auto'" in err
+        assert "(--contamination), 0 if none is to be assumed bad" in err
+        assert err.count("\n") == 1 + ("--json" in outs)
+    assert not Path("r.csv").exists()
 
 
 def test_options_reach_the_sketch(folder: Path) -> None:

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import logging
-import os
-import signal
-import socket
-import ssl
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
-from urllib.error import HTTPError
-from urllib.request import urlopen
 
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster, Status
+from distributed import Client, LocalCluster
 
-from sparsemean import InputError, _cli, sparse_mean
+from sparsemean import InputError, sparse_mean
 from sparsemean._data import as_table
 from sparsemean._fit.one_sample import fit
 from sparsemean._util import cluster as dask_cluster
@@ -55,25 +47,6 @@ def test_a_fit_inside_a_task_leaves_its_place_to_the_tasks_it_waits_for(client: 
     assert client.submit(abs, -1).result(timeout=10) == 1  # the place is taken up again
 
 
-def test_workers_that_are_paused_are_given_up(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dask_cluster, "STALLED", 1)
-    client.run(lambda dask_worker: setattr(dask_worker, "status", Status.paused))
-    began = time.monotonic()
-    with pytest.raises(InputError, match="workers must have memory left to work with: got none that did for 1 s"):
-        fitted()
-    assert time.monotonic() - began < 20
-
-
-@pytest.mark.parametrize(
-    ("status", "tasks", "expected"),
-    [("running", {}, True), ("paused", {"executing": 1, "ready": 2}, True), ("paused", {"ready": 2}, False)],
-)
-def test_a_paused_worker_may_end_what_it_is_at(status: str, tasks: dict[str, int], expected: bool) -> None:
-    worker = {"status": status, "metrics": {"task_counts": tasks}}
-    scheduler = SimpleNamespace(identity=lambda: {"workers": {"tcp://here": worker}})
-    assert dask_cluster._working(SimpleNamespace(sync=lambda ask: ask(), scheduler=scheduler)) is expected
-
-
 def test_a_scheduler_that_dies_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask_cluster, "PATIENCE", 2)
     command = [sys.executable, "-c", SCHEDULER]
@@ -87,48 +60,8 @@ def test_a_scheduler_that_dies_is_one_line(monkeypatch: pytest.MonkeyPatch) -> N
             assert not logging.getLogger("distributed.client").isEnabledFor(logging.CRITICAL)
 
 
-def test_signals_wait_until_workers_are_there_to_be_ended() -> None:
-    steps = list[str]()
-
-    def start_and_close() -> None:
-        with dask_cluster._uninterrupted():
-            os.kill(os.getpid(), signal.SIGTERM)
-            steps.append("started")
-        steps.append("not ended")
-
-    with _cli.ended_by_signals() as came, pytest.raises(KeyboardInterrupt):
-        start_and_close()
-    assert (steps, came) == (["started"], [signal.SIGTERM])
-
-
 @pytest.mark.parametrize("version", ["'0.0.1'", "__import__('sparsemean.nowhere')"])
 def test_workers_of_another_version_are_refused(client: Any, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask_cluster, "VERSION", version)
     with pytest.raises(InputError, match=r"workers must have sparsemean .* installed.*: got .* on inproc:.*the same"):
         fitted()
-
-
-def test_workers_of_this_machine_answer_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    with dask_cluster.cluster_client("local", workers=1, memory="1GB") as client:
-        address = client.scheduler.address
-        assert address.startswith("tls://")
-        trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # has no key, and takes anyone's
-        trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
-        port = int(address.rpartition(":")[2])
-        with (
-            socket.create_connection(("127.0.0.1", port), timeout=10) as bare,
-            pytest.raises(ssl.SSLError, match="certificate required"),
-            trusting.wrap_socket(bare) as stranger,
-        ):
-            stranger.recv(1)
-        told = client.scheduler_info()
-        for services in (told["services"], *(worker["services"] for worker in told["workers"].values())):
-            for page in ("health", "info/main/workers.html", "status"):
-                with pytest.raises(HTTPError, match="404"):
-                    urlopen(f"http://127.0.0.1:{services['dashboard']}/{page}", timeout=10)
-        monkeypatch.setattr(dask_cluster, "_idle", lambda: (400e6, 0.8, 380e6))
-        with pytest.raises(InputError, match=r"must be at least 523MB: .*: got 400MB, the share of each"):
-            dask_cluster._check_memory(client, None)
-        monkeypatch.setattr(dask_cluster, "_idle", lambda: os.kill(os.getpid(), signal.SIGKILL))
-        with pytest.raises(InputError, match=r"--worker-memory must be at least 640MB: .*: got 330MB"):
-            dask_cluster._check_memory(client, "330MB")

@@ -61,7 +61,7 @@ FITS: dict[str, Callable[[Any], Any]] = {
     "gaps": lambda X: sparse_mean(np.where(GAPS, np.nan, X), missing="omit"),
     "subjects": lambda X: sparse_mean(X, groups=np.arange(N) // 2),
     "paper": lambda X: SparseMean.paper().fit(X).result_,
-    "sketch": lambda X: sketch(X).estimate(),
+    "sketch": lambda X: sketch(X).estimate(contamination=0),
     "sparse": lambda X: sparse_mean(sp.csr_array(np.where(np.arange(D) % 2, X, 0))),
     "groups": lambda X: SparseMeanDifference().fit(X, WITH).result_,
     "means of groups": lambda X: SparseMeanDifference(target="mean", scale=3.0).fit(X, WITH).result_,

@@ -45,7 +45,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "strata": lambda: SparseMeanDifference().fit(X, LABELS, strata=np.arange(240) // 60).result_,
     "means of groups": lambda: of_groups(target="mean", scale=3.0, contamination=0.0),
     "covariate": lambda: SparseMeanDifference().fit(X, LABELS, covariate=BEFORE).result_,
-    "of a sketch": lambda: sketch(X).estimate(),
+    "of a sketch": lambda: sketch(X).estimate(contamination=0),
     "of a sketch and rows": lambda: sketch(X).estimate(X),
 }
 
@@ -326,8 +326,8 @@ def test_columns_of_any_test_of_several_groups_are_told(monkeypatch: pytest.Monk
 def test_rows_of_a_sketch_may_come_in_a_longer_type_after_loading_as_before(tmp_path: Path) -> None:
     short = X.astype(np.float32)
     of_rows = sketch(short, null=0.3)
-    of_rows.estimate().save(tmp_path / "x.npz")
-    for estimate in (of_rows.estimate(), load(tmp_path / "x.npz")):
+    of_rows.estimate(contamination=0).save(tmp_path / "x.npz")
+    for estimate in (of_rows.estimate(contamination=0), load(tmp_path / "x.npz")):
         expected = estimate.interval([0, 2], X=short)
         np.testing.assert_array_equal(estimate.interval([0, 2], X=short.astype(float)), expected)
         np.testing.assert_array_equal(of_rows.estimate(short.astype(float)).interval([0, 2]), expected)

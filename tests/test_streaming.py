@@ -58,7 +58,7 @@ def test_float32_chunks() -> None:
 
 
 def test_results_are_made_when_asked_for_and_again_after_more_rows() -> None:
-    est = streamed(SparseMean(random_state=0))
+    est = streamed(SparseMean(contamination=0, random_state=0))
     assert "result_" not in vars(est)
     first = est.result_
     assert est.result_ is first
@@ -82,17 +82,19 @@ def test_the_state_is_counts_and_at_most_63_rows() -> None:
 
 
 def test_sketches_of_estimators_merge_and_travel(tmp_path: Any) -> None:
-    est = SparseMean(random_state=0).partial_fit(DATA.X[:300])
+    est = SparseMean(contamination=0, random_state=0).partial_fit(DATA.X[:300])
     est.sketch_.save(tmp_path / "a.sketch")
     rest = sketch(DATA.X[300:], first_row=300)
     expected = SparseMean(test="buckets", screen_rows=False, random_state=0).fit(DATA.X).result_
-    np.testing.assert_array_equal(merge([tmp_path / "a.sketch", rest]).estimate().p_values, expected.p_values)
+    np.testing.assert_array_equal(
+        merge([tmp_path / "a.sketch", rest]).estimate(contamination=0).p_values, expected.p_values
+    )
     copied = pickle.loads(pickle.dumps(est)).partial_fit(DATA.X[300:])
     np.testing.assert_array_equal(copied.result_.p_values, expected.p_values)
 
 
 def test_fit_starts_afresh_and_so_does_a_stream_after_it() -> None:
-    est = streamed(SparseMean(random_state=0)).fit(DATA.X[:100])
+    est = streamed(SparseMean(contamination=0, random_state=0)).fit(DATA.X[:100])
     assert "sketch_" not in vars(est)
     assert est.result_.plan.n_rows == 100
     est.partial_fit(DATA.X)
@@ -102,7 +104,7 @@ def test_fit_starts_afresh_and_so_does_a_stream_after_it() -> None:
 
 
 def test_a_seed_is_drawn_once() -> None:
-    est = SparseMean().partial_fit(DATA.X[:10])
+    est = SparseMean(contamination=0).partial_fit(DATA.X[:10])
     seed = est.sketch_.seed
     assert est.partial_fit(DATA.X[10:]).sketch_.seed == seed
     one = SparseMean(test="buckets", screen_rows=False, random_state=seed).fit(DATA.X)
@@ -133,8 +135,20 @@ def test_parameters_that_decide_may_change() -> None:
     np.testing.assert_array_equal(est.result_.q_values, one.result_.q_values)
 
 
+def test_counts_alone_do_not_tell_how_many_rows_look_bad() -> None:
+    est = streamed(SparseMean(random_state=0))
+    for name in ("support_", "result_", "mean_"):
+        with pytest.raises(NotFittedError, match="contamination must be named where counts alone decide: got 'auto'"):
+            getattr(est, name)
+        assert not hasattr(est, name)
+    expected = SparseMean(test="buckets", random_state=0).fit(DATA.X)
+    assert est.complete(DATA.X).result_.plan.bad_rows == expected.result_.plan.bad_rows > 0
+    np.testing.assert_array_equal(est.support_, expected.support_)
+    assert est.set_params(contamination=0).partial_fit(DATA.X).result_.plan.bad_rows == 0
+
+
 def test_what_comes_too_early_or_is_not_there_is_said() -> None:
-    est = SparseMean(random_state=0)
+    est = SparseMean(contamination=0, random_state=0)
     with pytest.raises(NotFittedError, match="complete must come after partial_fit"):
         est.complete(DATA.X)
     est.partial_fit(DATA.X[:3])

@@ -14,6 +14,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+from clusters import MANY, local_workers
 
 from sparsemean import simulate, sparse_mean
 from sparsemean._counts.engines import engine_of, host
@@ -23,7 +24,6 @@ from sparsemean._data import dask as source
 from sparsemean._data.table import NOTHING
 from sparsemean._fit.one_sample import fit
 from sparsemean._stats.buckets import assign_block_buckets, assign_paper_buckets
-from sparsemean._util.cluster import MANY, cluster_client
 from sparsemean._util.records import BucketSpec, Partition
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
@@ -198,7 +198,7 @@ def test_without_screening_and_refinement_few_columns_are_held(data: Any, monkey
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    with cluster_client("local", workers=2, memory="1GB") as client:
+    with local_workers() as client:
         yield client
 
 

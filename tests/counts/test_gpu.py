@@ -216,10 +216,10 @@ def test_estimators_take_arrays_on_a_device(cupy: Any) -> None:
 
 def test_chunks_may_come_from_a_device(cupy: Any) -> None:
     X = problem()
-    est = sm.SparseMean(random_state=0)
+    est = sm.SparseMean(contamination=0, random_state=0)
     for first in range(0, 300, 70):
         est.partial_fit(cupy.asarray(X[first : first + 70]))
-    same_decisions(est.result_, sm.sparse_mean(X, random_state=0, test="buckets", screen_rows=False))
+    same_decisions(est.result_, sm.sparse_mean(X, contamination=0, random_state=0, test="buckets"))
 
 
 def test_the_road_loads_neither_numba_nor_scikit_learn() -> None:

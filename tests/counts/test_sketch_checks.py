@@ -123,7 +123,7 @@ def test_merged_rows_are_kept_though_there_are_too_few_to_decide(
     sketch(NOISE[:2]).save(tmp_path / "a.sketch")
     sketch(NOISE[2:3], first_row=2).save(tmp_path / "b.sketch")
     target = tmp_path / "all.sketch"
-    expect("merge", tmp_path / "a.sketch", tmp_path / "b.sketch", "--out", target, *more, status=2)
+    expect("merge", tmp_path / "a.sketch", tmp_path / "b.sketch", "-e", "0", "--out", target, *more, status=2)
     out, err = capsys.readouterr()
     assert "X must have at least 4 rows" in err
     assert f"Written: {target}" in {"": out, "--json": err, "-q": f"Written: {target}"}["".join(more)]

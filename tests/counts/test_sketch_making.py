@@ -24,13 +24,6 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "missing": ({"missing": "drop"}, "missing must be one of"),
     "null": ({"null": [1.0, 2.0]}, "null must be a finite number or 6 of them"),
     "names": ({"feature_names": ["a"]}, "feature_names must be a sequence of 6 names"),
-    "groups": ({"groups": [0] * 100}, "groups must be left out of a sketch: .* share a bucket"),
-    "n_buckets": ({"n_buckets": "paper"}, "n_buckets must be left out of a sketch: got 'paper'; the paper's dealing"),
-    "decisions": (
-        {"contamination": 0.1},
-        "contamination must be left out of a sketch: got 0.1; decisions are made later",
-    ),
-    "unknown": ({"nonsense": 3}, "nonsense must be left out of a sketch"),
     "seed": ({"random_state": -1}, "random_state must be"),
 }
 

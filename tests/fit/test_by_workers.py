@@ -9,6 +9,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
+from clusters import local_workers
 
 from sparsemean import simulate, sparse_mean
 from sparsemean._counts.engines import dask as engine
@@ -21,7 +22,6 @@ from sparsemean._fit.by_workers import CodedColumns, Columns
 from sparsemean._stats import row_scores
 from sparsemean._stats.buckets import assign_block_buckets, assign_places, deal_left
 from sparsemean._stats.standardized import StandardizedRows
-from sparsemean._util.cluster import cluster_client
 from sparsemean._util.records import BucketSpec
 from sparsemean.result import Estimate
 
@@ -99,7 +99,7 @@ def test_columns_that_workers_cannot_hold_at_once(data: Any, monkeypatch: pytest
 def test_on_a_cluster(data: Any) -> None:
     settings: Any = {"contamination": 0.1, "random_state": 0, "test": "buckets"}
     expected = sparse_mean(data.X, **settings)
-    with cluster_client("local", workers=2, memory="1GB") as client:
+    with local_workers() as client:
         same(sparse_mean(da.from_array(data.X, chunks=(1500, 60)), **settings), expected)
         for _ in range(100):
             gc.collect()

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from sparsemean import Estimate, InputError, Sketch, load, merge, simulate, sketch, sparse_mean
+from sparsemean import Estimate, InputError, Sketch, load, load_sketch, merge, simulate, sketch, sparse_mean
 from sparsemean._data import open_file
 from sparsemean._data.source import Array, Dense, Source
 from sparsemean._data.table import Table
@@ -285,7 +285,7 @@ def test_an_estimate_without_values_can_be_kept_and_drawn(bare: Estimate, tmp_pa
 
 
 def test_an_estimate_with_gaps_in_its_rows_is_kept_whole(tmp_path: Path) -> None:
-    found = merge([sketch(DATA.X[:500], sealed=True), sketch(DATA.X[500:], first_row=530)]).estimate()
+    found = merge([sketch(DATA.X[:500], sealed=True), sketch(DATA.X[500:], first_row=530)]).estimate(contamination=0)
     found.save(tmp_path / "found.npz")
     copy = load(tmp_path / "found.npz")
     assert copy.plan == found.plan
@@ -315,3 +315,23 @@ def test_too_few_rows_are_refused_when_it_comes_to_deciding() -> None:
     assert three.n_rows == 3
     with pytest.raises(InputError, match=r"X must have at least 4 rows: got n_samples = 3"):
         three.estimate()
+
+
+def test_counts_alone_do_not_tell_how_many_rows_look_bad(tmp_path: Path) -> None:
+    counted = sketch(DATA.X)
+    counted.save(tmp_path / "all.sketch")
+    for alone in (counted, load_sketch(tmp_path / "all.sketch"), merge(cut(DATA.X)), sketch(DATA.X, sealed=True)):
+        for options in ({}, {"contamination": "auto"}, {"screen_rows": False}, {"selection": "fdr"}):
+            with pytest.raises(InputError, match="contamination must be named where counts alone decide") as refused:
+                alone.estimate(**options)
+            said = str(refused.value)
+            assert "\n" not in said
+            for part in (
+                "without its rows a sketch cannot tell how many",
+                "--contamination",
+                "0 if none",
+                "estimate(X)",
+            ):
+                assert part in said
+        assert not alone.estimate(contamination=0).plan.bad_rows
+        assert alone.estimate(DATA.X).plan.bad_rows == alone.estimate(iter([DATA.X])).plan.bad_rows == 103

@@ -51,7 +51,7 @@ def outcome(kind: str, seed: int, folder: Path) -> tuple[str, str]:
 
 def _read(kind: str, case: Case, rng: Random) -> None:
     if kind == "sketch":
-        load_sketch(case.path).estimate()
+        load_sketch(case.path).estimate(contamination=0)
         merge([case.path])
         return
     if kind == "estimate":

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparsemean import Estimate, SparseMean, SparseMeanDifference, simulate, sketch, sparse_mean
+from sparsemean import Estimate, SparseMean, SparseMeanDifference, simulate, sparse_mean
 from sparsemean._report import summary
 from sparsemean._report.guarantees import guarantees_of, worst_share
 from sparsemean._report.summary import closest, needed
@@ -117,8 +117,8 @@ def test_more_that_look_bad_than_are_allowed_for_are_not_hidden(clean: Estimate)
     assert "More look bad." in " ".join(guarantees_of(wording_of(capped)).assumed)
 
 
-def test_counts_alone_say_that_no_row_was_screened() -> None:
-    estimate = sketch(CLEAN).estimate()
+def test_rows_that_were_not_screened_are_said_to_be_so() -> None:
+    estimate = sparse_mean(CLEAN, screen_rows=False)
     assert lines(estimate)[0].endswith("provided that no row is bad: rows were not screened, so none is allowed for.")
     assert "at 5 %" in lines(estimate)[1]
     assert "chosen by looking" not in " ".join(guarantees_of(wording_of(estimate)).guaranteed)

@@ -54,7 +54,7 @@ LATTICES: dict[str, tuple[float, Draw, Callable[[np.ndarray], np.ndarray]]] = {
 ROADS: dict[str, Callable[[np.ndarray, float], Any]] = {
     "buckets": lambda X, null: sm.sparse_mean(X, null=null, test="buckets", screen_rows=False, refine=None),
     "ranks": lambda X, null: sm.sparse_mean(X, null=null, test="ranks", screen_rows=False, refine=None),
-    "sketch": lambda X, null: sm.sketch(X, null=null).estimate(),
+    "sketch": lambda X, null: sm.sketch(X, null=null).estimate(contamination=0),
     "sparse": lambda X, null: sm.sparse_mean(
         sparse.csr_array(X), null=null, test="buckets", screen_rows=False, refine=None
     ),

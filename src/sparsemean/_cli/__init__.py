@@ -20,8 +20,7 @@ import click
 from sparsemean import __version__
 from sparsemean._cli.commands import bench, demo, plan_command, reproduce
 from sparsemean._cli.common_options import close_unread, echo, steady_streams
-from sparsemean._cli.fit import fit
-from sparsemean._cli.sketch import merge_command, sketch_command
+from sparsemean._cli.fit import fit, merge_command, sketch_command
 from sparsemean._data.matrices import WHOLE
 from sparsemean._util import files
 from sparsemean.errors import MORE_MEMORY, InputError, MissingExtraError, lacks_memory, visible

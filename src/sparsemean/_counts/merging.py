@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import chain, groupby, pairwise
 from pathlib import Path
@@ -14,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._counts import sketch_file
+from sparsemean._counts.engines.host import ahead
 from sparsemean._counts.sketch import (
     ConstantColumns,
     PendingRows,
@@ -75,7 +74,8 @@ def merge(sketches: Iterable[Piece]) -> Sketch:
     for k in range(1, len(pieces)):
         _check_alike((pieces[0], pieces[k]), (headers[0], headers[k]), (labels[0], labels[k]))
     _check_disjoint((*pair, label) for header, label in zip(headers, labels, strict=True) for pair in header.ranges)
-    return add_sketches(_check_repeats(labels, chain((_whole(pieces[0]),), _read_ahead(pieces[1:]))))
+    others = (sketch for _, sketch in ahead(_counted, pieces[1:], AHEAD))  # comparing checksums is most of the work
+    return add_sketches(_check_repeats(labels, chain((_whole(pieces[0]),), others)))
 
 
 def _listed(sketches: object) -> list[Piece]:
@@ -100,22 +100,8 @@ def _whole(piece: Piece) -> Sketch:
     return piece if isinstance(piece, Sketch) else sketch_file.load_sketch(piece)
 
 
-def _read_ahead(pieces: Sequence[Piece]) -> Iterator[Sketch]:
-    """Yield one sketch after the other, while the next ones are read: comparing checksums is most of the work."""
-
-    def read(piece: Piece) -> Sketch:
-        return piece if isinstance(piece, Sketch) else sketch_file.read_counts(piece)
-
-    pool = ThreadPoolExecutor(AHEAD)
-    try:
-        reading = deque(pool.submit(read, piece) for piece in pieces[:AHEAD])
-        for piece in pieces[AHEAD:]:
-            yield reading.popleft().result()
-            reading.append(pool.submit(read, piece))
-        while reading:
-            yield reading.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+def _counted(piece: Piece) -> Sketch:
+    return piece if isinstance(piece, Sketch) else sketch_file.read_counts(piece)
 
 
 # What does not add up is refused: other settings, rows in common, the same rows under other numbers.

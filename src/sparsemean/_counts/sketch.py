@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._counts.engines import Progress, engine_of
+from sparsemean._counts.engines import How, engine_of
 from sparsemean._data import as_table
 from sparsemean._data.gpu import on_the_host
 from sparsemean._data.source import AT_ONCE, Source, as_dense, find_non_finite, runs
@@ -121,7 +121,8 @@ class Sketch:
         Support, p-values, adjusted ones, q-values, radius, max_contamination, beta, bucket_size and entry_time are
         those of one fit of all rows with ``test="buckets"``, the default here; ``test="ranks"`` needs the rows and
         gives those of a fit by ranks. Estimates, intervals and suspect rows need the rows: without them they are NaN
-        and None, and ``status`` says so. So do means whatever the skew, ``target="mean"``, which are refused.
+        and None, and ``status`` says so. ``contamination="auto"`` needs them too: without them a share must be named,
+        0 if no row is to be assumed bad. Means whatever the skew, ``target="mean"``, are refused.
 
         Parameters
         ----------
@@ -163,13 +164,6 @@ def check_names(names: Names, expected: Names, whose: str) -> None:
 # Count some rows: the part that runs where the rows are.
 
 MOST_NUMBER = 2**60
-WHY_NOT = {
-    "groups": "rows of one subject may lie in different pieces, and share a bucket",
-    "n_buckets": "the paper's dealing permutes all rows at once: use bucket_sizes",
-    "contamination": "decisions are made later: Sketch.estimate(contamination=…)",
-    "selection": "decisions are made later: Sketch.estimate(selection=…)",
-    "level": "decisions are made later: Sketch.estimate(level=…)",
-}
 
 
 def sketch(
@@ -183,7 +177,6 @@ def sketch(
     sealed: bool = False,
     feature_names: object = None,
     n_jobs: int | None = None,
-    **others: object,
 ) -> Sketch:
     """Count some rows so that the counts add up to those of one fit of all rows.
 
@@ -223,10 +216,6 @@ def sketch(
     >>> merge([sketch(data.X[:250]), sketch(data.X[250:], first_row=250)]).estimate(contamination=0.1).support
     array([0, 1, 2, 3])
     """
-    if others:
-        name = min(others)
-        why = WHY_NOT.get(name, "")
-        raise InputError(name, "be left out of a sketch", repr(others[name]), why)
     return sketch_table(
         as_table(X, feature_names), first_row=first_row, random_state=random_state, bucket_sizes=bucket_sizes,
         null=null, missing=missing, sealed=sealed, n_jobs=n_jobs,
@@ -236,14 +225,13 @@ def sketch(
 def sketch_table(
     table: Table,
     *,
-    first_row: int = 0,
+    first_row: object = 0,
     random_state: object = 0,
     bucket_sizes: object = "auto",
     null: object = 0.0,
     missing: str = "raise",
     sealed: bool = False,
-    n_jobs: int | None = None,
-    progress: Progress | None = None,
+    **how: Unpack[How],
 ) -> Sketch:
     """Count the rows of a table; see `sketch`."""
     if not isinstance(sealed, (bool, np.bool_)):
@@ -251,16 +239,9 @@ def sketch_table(
     if sealed and table.shape[0] < BLOCK:
         rule = f"be left out for fewer than {BLOCK} rows, whose counts would give them away"
         raise InputError("sealed", rule, f"{table.shape[0]} rows")
+    null, sizes, seed = _null(null, table), sizes_for(bucket_sizes, missing), draw_seed(random_state)
     return sketch_rows(
-        table,
-        _first(first_row),
-        seed=draw_seed(random_state),
-        bucket_sizes=sizes_for(bucket_sizes, missing),
-        null=_null(null, table),
-        missing=missing,
-        sealed=bool(sealed),
-        n_jobs=n_jobs,
-        progress=progress,
+        table, _first(first_row), seed=seed, bucket_sizes=sizes, null=null, missing=missing, sealed=bool(sealed), **how
     )
 
 
@@ -318,8 +299,7 @@ def sketch_rows(
     null: FloatArray | float = 0.0,
     missing: str = "raise",
     sealed: bool = False,
-    n_jobs: int | None = None,
-    progress: Progress | None = None,
+    **how: Unpack[How],
 ) -> Sketch:
     """Count the rows of a table, the first of which is row ``first_row`` of all.
 
@@ -338,8 +318,10 @@ def sketch_rows(
     for a, b, whole in ((first_row, start, sealed), (start, stop, True), (stop, last, False)):
         if a < b and whole:
             partition = assign_block_buckets(b - a, bucket_sizes, seed, first_row=a)
-            partition = partition.of_rows(np.arange(a - first_row, b - first_row))
-            new = count_rows(sketch, table, partition, n_jobs=n_jobs, progress=progress if a == start else None)
+            if a > first_row:
+                partition = partition.of_rows(np.arange(a - first_row, b - first_row))
+            told = how if a == start else {**how, "progress": None}
+            new = count_rows(sketch, table, partition, **told)
             counts = counts.plus(new) if counts.n_buckets[0] else new
         elif a < b:
             pending.append(_pending_rows(table, slice(a - first_row, b - first_row), a, omit=missing == "omit"))
@@ -348,13 +330,11 @@ def sketch_rows(
     return _without_single_values(sketch) if sealed else sketch
 
 
-def count_rows(
-    sketch: Sketch, table: Table, partition: Partition, *, n_jobs: int | None = None, progress: Progress | None = None
-) -> Counts:
+def count_rows(sketch: Sketch, table: Table, partition: Partition, **how: Unpack[How]) -> Counts:
     """Count the signs of rows in the buckets of a partition, with the null and the missing values of a sketch."""
     null = None if isinstance(sketch.null, float) else sketch.null
     spec = BucketSpec(partition, null, sketch.missing == "omit")
-    counts, _ = engine_of(table.source).count(table, spec, n_jobs=n_jobs, progress=progress)
+    counts, _ = engine_of(table.source).count(table, spec, **how)
     return on_host(counts)
 
 

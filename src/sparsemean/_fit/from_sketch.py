@@ -161,6 +161,7 @@ def estimate_from_sketch(sketch: Sketch, X: Any = None, *, n_jobs: int | None = 
     table = Table(AbsentRows(sketch.n_rows, sketch.n_features), sketch.feature_names)
     if X is None:
         _check_ranks(plan, "without the rows")
+        _check_named(plan)
         decision = by_signs(plan, of_signs(counts, plan.n_units, side=plan.question.side))
         return _without_rows(table, counts, decision, plan=plan, closed=closed, began=began)
     comes_once = _comes_in_chunks(X)
@@ -185,6 +186,16 @@ def _check_ranks(plan: Plan, why: str) -> None:
     """Refuse ranks where columns cannot be read after the counts."""
     if plan.question.test == "ranks":
         raise InputError("test", f"be 'buckets' {why}", "'ranks'", "estimate(X), complete(X) or merge --rows rank them")
+
+
+def _check_named(plan: Plan) -> None:
+    """Refuse to allow for as many bad rows as look bad where no row can be looked at."""
+    if plan.auto:
+        advice = (
+            "without its rows a sketch cannot tell how many of them look bad: name contamination= (--contamination), 0 "
+            "if none is to be assumed bad, or give the rows: estimate(X), complete(X) or merge --rows"
+        )
+        raise InputError("contamination", "be named where counts alone decide", "'auto'", advice)
 
 
 def _without_rows(

@@ -1,19 +1,12 @@
-"""Dask workers: started on this machine or asked at an address, and work that runs on them; nothing here knows rows."""
+"""Dask workers: asked at an address, and work that runs on them; nothing here knows rows."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib
 import logging
-import os
-import signal
-import tempfile
-import threading
-import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -22,7 +15,7 @@ from sparsemean.errors import InputError, require
 
 if TYPE_CHECKING:
     from dask.delayed import Delayed
-    from distributed import Client, Future, Worker
+    from distributed import Client, Future
 
 T = TypeVar("T")
 
@@ -31,10 +24,6 @@ T = TypeVar("T")
 VERSION = "__import__('sparsemean._counts.engines.dask').__version__"
 RETRIES = 2
 """Times that a task which failed is tried again: a disk that does not answer may do so the next time."""
-STALLED = 30
-"""Seconds without a worker that takes tasks after which all is given up: one that was killed is back by then."""
-PAUSE = 0.005
-"""Seconds between looks at what has come."""
 Heard = Callable[[int, T], None]
 """Is told the number of something that was watched, and its value."""
 _checked: WeakKeyDictionary[Client, set[str]] = WeakKeyDictionary()
@@ -100,7 +89,7 @@ def _in_place(watched: Sequence[Delayed], others: Sequence[Delayed], heard: Hear
 
 def _on_cluster(client: Client, watched: Sequence[Delayed], others: Sequence[Delayed], heard: Heard[T]) -> list[Any]:
     """Compute on the workers of ``client``; what was heard is forgotten there."""
-    from distributed import KilledWorker
+    from distributed import KilledWorker, as_completed
 
     rest: dict[int, Any] = {}
     waiting: dict[int, Future] = {}
@@ -110,7 +99,11 @@ def _on_cluster(client: Client, watched: Sequence[Delayed], others: Sequence[Del
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
                 waiting = dict(enumerate(client.compute([*watched, *others], retries=RETRIES)))
-            for number, value in _as_they_come(client, list(waiting.values())):
+            numbers = {future.key: number for number, future in waiting.items()}
+            for future, value in as_completed(list(waiting.values()), loop=client.loop, with_results=True):
+                number = numbers[future.key]
+                if isinstance(value, BaseException):
+                    raise value
                 if number < len(watched):
                     heard(number, value)
                 else:
@@ -124,43 +117,6 @@ def _on_cluster(client: Client, watched: Sequence[Delayed], others: Sequence[Del
     finally:
         with contextlib.suppress(Exception):
             client.cancel(list(waiting.values()))
-
-
-def _as_they_come(client: Client, futures: Sequence[Future]) -> Iterator[tuple[int, Any]]:
-    """Yield the number and the value of everything as soon as it is known; give up where no worker works any more."""
-    from distributed import as_completed
-
-    numbers = {future.key: number for number, future in enumerate(futures)}
-    coming = as_completed(futures, loop=client.loop, with_results=True)
-    worked = looked = time.monotonic()
-    while not coming.is_empty():
-        if coming.has_ready():
-            future, value = next(coming)
-            if isinstance(value, BaseException):
-                raise value
-            yield numbers[future.key], value
-            worked = looked = time.monotonic()
-            continue
-        time.sleep(PAUSE)
-        if time.monotonic() - looked > STALLED / 10:
-            looked = time.monotonic()
-            worked = looked if _working(client) else worked
-            if looked - worked > STALLED:
-                rule, advice = "have memory left to work with", "give each more memory, smaller chunks, or start others"
-                raise InputError("workers", rule, f"none that did for {STALLED} s: all are paused or gone", advice)
-
-
-def _working(client: Client) -> bool:
-    """Whether a worker takes tasks or is at one: who uses most of its memory takes none, and may do so for ever."""
-    if client.scheduler is None:
-        from distributed.comm import CommClosedError
-
-        raise CommClosedError("the client has no scheduler any more")
-    workers = client.sync(client.scheduler.identity)["workers"].values()
-    return any(
-        worker["status"] == "running" or worker["metrics"].get("task_counts", {}).get("executing", 0) > 0
-        for worker in workers
-    )
 
 
 def _check_versions(client: Client) -> None:
@@ -210,157 +166,37 @@ def _lost() -> Iterator[None]:
         raise ConnectionError("the scheduler is gone, and what it was asked for with it") from error
 
 
-# Workers for one command: started on this machine and gone after it, or those of a scheduler that runs already.
+# Workers for one command: those of a scheduler that runs already.
 
 PATIENCE = 8
 """Seconds after which a scheduler that does not answer is given up."""
 FOR_WORKERS = 60
 """Seconds that a scheduler without workers is given to find one."""
-MANY = 20
-"""Workers that may die over one task before it is given up: each of them may have been killed for another reason."""
-LEAST = 320_000_000
-"""Bytes below which a worker that has counted once, which takes about 240 MB, pauses for ever or is killed."""
-SETTINGS = {
-    "distributed.scheduler.allowed-failures": MANY,
-    "distributed.comm.timeouts.connect": f"{PATIENCE}s",
-    # a worker that dies twice within this time would not be started again
-    "distributed.deploy.lost-worker-timeout": "1 day",
-    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 65536,
-    "distributed.admin.log-length": 0,
-    "distributed.admin.low-level-log-length": 0,
-    # pages in HTTP ask nobody who they are
-    "distributed.scheduler.http.routes": [],
-    "distributed.worker.http.routes": [],
-}
 SILENT = logging.CRITICAL + 1
 TALKING = ("distributed", "tornado", "asyncio")
 """Loggers of the cluster."""
 
 
 @contextlib.contextmanager
-def cluster_client(where: str, *, workers: int | None = None, memory: str | None = None) -> Iterator[Client]:
-    """Yield a client of ``where``: "local", or the address of a scheduler. Nothing started here outlives the block.
-
-    Parameters
-    ----------
-    where : str
-        "local" starts workers on this machine.
-    workers : int, optional
-        How many of them; one for each core by default.
-    memory : str, optional
-        How much each may use, such as "1GB"; an equal share of the machine's by default.
-    """
+def cluster_client(address: str) -> Iterator[Client]:
+    """Yield a client of a scheduler that runs already and has at least one worker."""
     require("dask", extra="dask", purpose="--dask")
     require("distributed", extra="dask", purpose="--dask")
     import dask
-
-    with quiet(), dask.config.set(SETTINGS):
-        if where == "local":
-            with local(workers, memory) as client:
-                yield client
-            return
-        for flag, value in (("--workers", workers), ("--worker-memory", memory)):
-            if value is not None:
-                raise InputError(flag, "be left out where a scheduler has workers of its own", value)
-        with _connected(where) as client:
-            yield client
-
-
-@contextlib.contextmanager
-def local(workers: int | None = None, memory: str | None = None) -> Iterator[Client]:
-    """Yield a client of processes started for it, one thread each unless cores are left over.
-
-    They talk TLS with a key that only they have: on a bare port any user of this machine could run code as this one.
-    """
-    require("cryptography", extra="dask", purpose="--dask local")
-    import dask
-    from distributed import Client, LocalCluster
-
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if workers is not None and workers < 1:
-        raise InputError("--workers", "be at least 1", workers)
-    n = workers or cores
-    limit = _bytes(memory)
-    with tempfile.TemporaryDirectory(prefix="sparsemean-", ignore_cleanup_errors=True) as folder:
-        with _uninterrupted(), dask.config.set({"temporary-directory": folder}):
-            cluster = LocalCluster(
-                n_workers=n,
-                threads_per_worker=max(1, cores // n),
-                memory_limit=limit,
-                processes=True,
-                security=True,
-                dashboard_address="127.0.0.1:0",
-                scheduler_kwargs={"dashboard": False},
-                local_directory=folder,
-                silence_logs=SILENT,
-            )
-        try:
-            with Client(cluster, timeout=f"{PATIENCE}s", set_as_default=True) as client:
-                _check_memory(client, memory)
-                yield client
-        finally:
-            with _uninterrupted():
-                cluster.close()
-
-
-@contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C wait; threads and processes that are started here never hear of it: they are ended by who did."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    resource_tracker.ensure_running()  # it lets the signal through to the thread that starts it
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        with _ended_later():
-            yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextlib.contextmanager
-def _ended_later() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP wait where this process handles them: blocked, workers would never hear of them either."""
-    late: list[int] = []
-    ours = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-    if threading.current_thread() is not threading.main_thread():
-        ours = {}
-    ours = {number: handler for number, handler in ours.items() if callable(handler)}
-    for number in ours:
-        signal.signal(number, lambda number, _: late.append(number))
-    try:
-        yield
-    finally:
-        for number, handler in ours.items():
-            signal.signal(number, handler)
-        if late:
-            signal.raise_signal(late[0])
-
-
-@contextlib.contextmanager
-def _connected(address: str) -> Iterator[Client]:
-    """Yield a client of a scheduler that runs already and has at least one worker."""
     from distributed import Client
 
-    try:
-        asyncio.run(asyncio.wait_for(_answer(address), PATIENCE))
-        client = Client(address, timeout=f"{PATIENCE}s", set_as_default=True)
-    except Exception as error:  # whatever answers there may say anything
-        why = str(error).strip().partition("\n")[0] or f"no answer within {PATIENCE} s"
-        advice = "check the address and that the scheduler runs, or use --dask local"
-        raise InputError(
-            "--dask", "be local or the address of a scheduler that answers", f"{address!r} ({why})", advice
-        ) from error
-    try:
+    timeout = dask.config.set({"distributed.comm.timeouts.connect": f"{PATIENCE}s"})
+    with quiet(), timeout, contextlib.ExitStack() as stack:
         try:
+            asyncio.run(asyncio.wait_for(_answer(address), PATIENCE))
+            client = Client(address, timeout=f"{PATIENCE}s", set_as_default=True)
+            stack.callback(client.close, timeout=PATIENCE)
             client.wait_for_workers(1, timeout=FOR_WORKERS)
-        except TimeoutError as error:
-            raise InputError(
-                "--dask", "name a scheduler with workers", f"{address!r}, which has none", "start one"
-            ) from error
+        except Exception as error:  # whatever answers there may say anything
+            why = str(error).strip().partition("\n")[0] or f"no answer within {PATIENCE} s"
+            rule, advice = "be the address of a scheduler that answers, with workers", "check both, or leave --dask out"
+            raise InputError("--dask", rule, f"{address!r} ({why})", advice) from error
         yield client
-    finally:
-        client.close(timeout=PATIENCE)
 
 
 async def _answer(address: str) -> None:
@@ -370,48 +206,6 @@ async def _answer(address: str) -> None:
 
     async with rpc(address, connection_args=Security().get_connection_args("client"), timeout=PATIENCE) as scheduler:
         await scheduler.identity()
-
-
-def _bytes(memory: str | None) -> str | int:
-    """Return a number of bytes."""
-    from dask.utils import parse_bytes
-
-    if memory is None:
-        return "auto"
-    try:
-        size = int(parse_bytes(memory))
-    except (ValueError, TypeError, AttributeError):
-        size = 0
-    if size <= 0:
-        raise InputError("--worker-memory", "be a number of bytes such as 1GB or 500MiB", repr(memory))
-    if size < LEAST:
-        raise _too_little(LEAST, memory)
-    return size
-
-
-def _check_memory(client: Client, memory: str | None) -> None:
-    """Refuse workers that would pause, and stay so, with nothing but the counting itself in memory."""
-    try:
-        told = client.run(_idle).values()
-    except Exception as error:  # killed for its memory while it loaded what counts
-        raise _too_little(2 * LEAST, memory) from error
-    for limit, pauses, idle in told:
-        if limit and pauses and idle > pauses * limit:
-            raise _too_little(1.1 * idle / pauses, memory or f"{limit / 1e6:.0f}MB, the share of each")
-
-
-def _idle(dask_worker: Worker) -> tuple[int | None, float, int]:
-    """Count a few rows; return the memory a worker may use, the share of it at which it pauses, and what it uses."""
-    import dask
-
-    importlib.import_module("sparsemean._counts.engines.dask").rehearse()
-    limit = getattr(dask_worker.memory_manager, "memory_limit", None)
-    return limit, dask.config.get("distributed.worker.memory.pause"), dask_worker.monitor.get_process_memory()
-
-
-def _too_little(least: float, received: str | None) -> InputError:
-    rule = f"be at least {least / 1e6:.0f}MB: a worker that does nothing needs most of it"
-    return InputError("--worker-memory", rule, received or "less", "give each more, or take fewer --workers")
 
 
 @contextlib.contextmanager

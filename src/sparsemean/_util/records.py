@@ -53,7 +53,7 @@ class Partition:
     def of_rows(self, rows: IntArray) -> Partition:
         """Return the same buckets with row ``rows[i]`` in the place of row i."""
         places = None if self.places is None else np.where(self.places < 0, -1, rows[self.places])
-        return replace(self, order=rows[self.order], places=places)
+        return replace(self, order=rows[self.order], places=places, seed=None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,7 +15,6 @@ from sparsemean._data.gpu import sent
 from sparsemean._fit.one_sample import sparse_mean
 from sparsemean._fit.theorems import theory_settings
 from sparsemean._stats import planning
-from sparsemean._stats.planning import MIN_ROWS
 from sparsemean.errors import InputError
 from sparsemean.estimators._selector import MADE_OF_ROWS, Selector, is_foreign
 
@@ -34,8 +33,9 @@ class SparseMean(Selector):
     contamination : "auto" or float in [0, 0.5), default="auto"
         Share ε of rows that may be arbitrary. "auto" allows for as many as lie off together, a fifth of all at most:
         what is selected is real, or more rows are bad than look bad. It allows for none where rows are not screened
-        (``screen_rows=False``, `partial_fit`). The paper's rule and numbers of buckets rest on a share: there it is
-        0.1, as in the paper's experiments. ``result_.at`` decides again for another share.
+        (``screen_rows=False``), and is refused between `partial_fit` and `complete`, as counts alone do not tell which
+        rows look bad. The paper's rule and numbers of buckets rest on a share: there it is 0.1, as in the paper's
+        experiments. ``result_.at`` decides again for another share.
     selection : {"fwer", "fdr", "fdr_by", "paper"}, default="fwer"
         Holm (no false feature at all, with probability 1 − level, against any adversary); Benjamini–Hochberg (share of
         false features, independence or positive dependence and no adversary); Benjamini–Yekutieli (the same under any
@@ -250,8 +250,9 @@ class SparseMean(Selector):
 
         The first call starts a stream and fixes features, seed, bucket sizes, null value and missing values; `fit`
         ends it. Support, p-values and all else that rests on counts are those of one fit of all rows with
-        ``test="buckets"``, and are computed when they are first asked for. ``mean_`` is NaN on the support until
-        `complete` has read the rows again.
+        ``test="buckets"``, and are computed when they are first asked for; that takes a ``contamination`` that
+        is named, 0 if no row is to be assumed bad. ``mean_`` is NaN on the support until `complete` has read the rows
+        again.
 
         Parameters
         ----------
@@ -320,9 +321,7 @@ class SparseMean(Selector):
     def _conclude(self) -> None:
         try:
             self._take(self.sketch_.estimate(**self._deciding()))
-        except InputError as error:
-            if self.sketch_.n_rows >= MIN_ROWS:
-                raise
+        except InputError as error:  # of an attribute that is asked for, so that hasattr() says no
             raise NotFittedError(str(error)) from error
 
     def _deciding(self) -> dict[str, Any]:

@@ -93,7 +93,7 @@ def run(
     try:
         for case in [find(name) for name in (available() if names is None else names)]:
             for measured in case(quick=quick, repeat=min(repeat, QUICK_REPEAT) if quick else repeat):
-                row = measured if measured.always or not quick else replace(measured, bar=None, goal=None)
+                row = measured if measured.always or not quick else replace(measured, bar=None)
                 rows.append(row)
                 if on_row is not None:
                     on_row(row)

@@ -23,7 +23,7 @@ from sparsemean._fit.one_sample import fit
 
 WRITTEN_AT_ONCE = 64_000_000
 """Bytes written or read in one go."""
-KINDS = (".npy", ".zarr", ".parquet", ".h5ad")
+KINDS = (".npy", ".zarr", ".parquet")
 COLUMNS = {".parquet": 1000}
 """Parquet keeps a note on every column in every group of rows, so that tables are long rather than wide."""
 
@@ -57,7 +57,7 @@ def write(path: Path, n: int, d: int) -> None:
             array = zarr.create_array(store=path, shape=(n, d), dtype="f8", chunks=(min(n, 1000), min(d, 1000)))
             for part, values in drawn(d, stripes(n, d, grain=1000)):
                 array[part] = values
-        case ".parquet":
+        case _:
             import pyarrow as pa
             from pyarrow import parquet
 
@@ -65,21 +65,6 @@ def write(path: Path, n: int, d: int) -> None:
             with parquet.ParquetWriter(path, pa.schema([(name, pa.float64()) for name in names])) as writer:
                 for _, values in drawn(d, rows):
                     writer.write_table(pa.table(dict(zip(names, values.T, strict=True))))
-        case _:
-            import h5py
-
-            with h5py.File(path, "w") as file:
-                file.attrs.update({"encoding-type": "anndata", "encoding-version": "0.1.0"})
-                x = file.create_dataset("X", (n, d), "f8")
-                x.attrs.update({"encoding-type": "array", "encoding-version": "0.2.0"})
-                for part, values in drawn(d, rows):
-                    x[part] = values
-                for name, size in (("obs", n), ("var", d)):
-                    frame = file.create_group(name)
-                    frame.attrs.update({"encoding-type": "dataframe", "encoding-version": "0.2.0", "_index": "_index"})
-                    frame.attrs["column-order"] = np.array([], dtype=h5py.string_dtype())
-                    index = frame.create_dataset("_index", data=[f"{name}{i}" for i in range(size)])
-                    index.attrs.update({"encoding-type": "string-array", "encoding-version": "0.2.0"})
 
 
 def read_once(path: Path) -> None:
@@ -95,18 +80,12 @@ def read_once(path: Path) -> None:
             array = zarr.open_array(path, mode="r")
             for part in stripes(*array.shape, grain=array.chunks[0]):
                 array[part]
-        case ".parquet":
+        case _:
             from pyarrow import parquet
 
             file = parquet.ParquetFile(path)
             for group in range(file.num_row_groups):
                 file.read_row_group(group)
-        case _:
-            import h5py
-
-            with h5py.File(path) as file:
-                for part in stripes(*file["X"].shape):
-                    file["X"][part]
 
 
 def certified_fit(path: Path) -> None:

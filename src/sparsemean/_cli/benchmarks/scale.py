@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import pickle
-import signal
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,7 +18,7 @@ import numpy as np
 
 from sparsemean._cli.benchmarks import files, timing
 from sparsemean._cli.benchmarks.files import GIGABYTES, WIDE
-from sparsemean._cli.benchmarks.timing import FloatMatrix, Row, apart, at_least, best_times, duration, ratio, size
+from sparsemean._cli.benchmarks.timing import FloatMatrix, Row, apart, best_times, duration, ratio, size
 from sparsemean._counts.merging import add_sketches
 from sparsemean._counts.sketch import Sketch, sketch_rows
 from sparsemean._data import as_table, open_file
@@ -30,7 +27,7 @@ from sparsemean._data.table import NOTHING
 from sparsemean._evidence.signs import of_signs
 from sparsemean._fit import inference
 from sparsemean._fit.one_sample import fit, plan_of
-from sparsemean._util.cluster import cluster_client
+from sparsemean._util.cluster import quiet
 from sparsemean._util.records import Counts
 from sparsemean.result import Estimate
 
@@ -40,6 +37,17 @@ if TYPE_CHECKING:
 
 WORKERS = 2
 MEMORY = "1GB"
+
+
+@contextmanager
+def workers() -> Iterator[Client]:
+    """Yield a client of processes of this machine, a thread each."""
+    import distributed
+
+    settings = {"n_workers": WORKERS, "threads_per_worker": 1, "memory_limit": MEMORY}
+    started = partial(distributed.LocalCluster, dashboard_address="127.0.0.1:0", **settings)
+    with quiet(), started() as cluster, distributed.Client(cluster) as client:
+        yield client
 
 
 def here(path: str) -> Estimate:
@@ -65,50 +73,13 @@ def times(path: str, repeat: int) -> tuple[float, float, float, float]:
         expected = here(path)
         alone.append(time.perf_counter() - began)
         began = time.perf_counter()
-        with cluster_client("local", workers=WORKERS, memory=MEMORY) as client:
+        with workers() as client:
             started.append(time.perf_counter() - began)
             found = there(path)
             spread_out.append(time.perf_counter() - began)
             peak = max(peak, *client.run(timing.peak_memory).values())
         assert same(found, expected)
     return min(alone), min(spread_out), min(started), float(peak)
-
-
-def killed(path: str, kills: int) -> tuple[int, int]:
-    """Kill one worker at a random moment of each of ``kills`` fits; return how many were hit, and gave the same."""
-    expected, rng = here(path), np.random.default_rng(0)
-    hit = right = 0
-    with cluster_client("local", workers=WORKERS, memory=MEMORY) as client:
-        began = time.perf_counter()
-        there(path)
-        takes = time.perf_counter() - began
-        while hit < kills:
-            found, hits = _with_a_kill(client, path, float(rng.uniform(0, takes)), rng)
-            hit += hits
-            right += hits and same(found, expected)
-    return hit, right
-
-
-def _with_a_kill(client: Client, path: str, moment: float, rng: np.random.Generator) -> tuple[Estimate, bool]:
-    """Fit the file and kill a worker after so many seconds, unless all is done by then."""
-    client.wait_for_workers(WORKERS)
-    victim = int(rng.choice(list(client.run(os.getpid).values())))
-    done = threading.Event()
-    hits: list[int] = []
-
-    def kill() -> None:
-        if not done.wait(moment):
-            os.kill(victim, signal.SIGKILL)
-            hits.append(victim)
-
-    killer = threading.Thread(target=kill)
-    killer.start()
-    try:
-        found = there(path)
-    finally:
-        done.set()
-        killer.join()
-    return found, bool(hits)
 
 
 def same(found: Estimate, expected: Estimate) -> bool:
@@ -123,9 +94,8 @@ def same(found: Estimate, expected: Estimate) -> bool:
     )
 
 
-# A zarr of 8 GB by two workers of 1 GB each beside one process, and by workers that are killed.
+# A zarr of 8 GB by two workers of 1 GB each beside one process.
 
-KILLS = {False: 10, True: 1}
 DASK_BAR = 1.5
 DASK_LIMIT = 1000.0
 """Megabytes that a worker may use."""
@@ -147,7 +117,7 @@ def zarr_of(gigabytes: float) -> Iterator[tuple[str, int, str]]:
 
 
 def dask_workers(*, quick: bool, repeat: int) -> Iterator[Row]:
-    """Yield the ratio of times, the peak of a worker and how many kills were survived; nothing without dask."""
+    """Yield the ratio of times and the peak of a worker; nothing without dask."""
     if absent("zarr"):
         return
     with zarr_of(GIGABYTES[quick]) as (path, _, of):
@@ -156,8 +126,6 @@ def dask_workers(*, quick: bool, repeat: int) -> Iterator[Row]:
         detail = f"one process {alone:.1f} s, workers {spread:.1f} s, of which {started:.1f} s to start them"
         yield ratio(name, spread, alone, DASK_BAR, detail=detail)
         yield Row(f"peak memory of a worker, {of}", peak / 1e6, "MB", DASK_LIMIT, always=True)
-        hit, right = apart(killed, path, KILLS[quick])
-        yield Row(f"{hit:.0f} fits with one worker killed give the same, {of}", right, "of", at_least(hit), always=True)
 
 
 # The default fit of rows that no process holds: nothing of them is stored, chunks are drawn where they are looked at.
@@ -194,7 +162,7 @@ def fit_tall(n: int, d: int) -> tuple[float, float, float, int, int, float]:
     The error is the largest difference from the values of one process, where that holds so many rows, else NaN.
     """
     by_default = partial(fit, contamination=0.05, test="buckets", random_state=0)
-    with cluster_client("local", workers=WORKERS, memory=MEMORY) as client:
+    with workers() as client:
         began = time.perf_counter()
         found = by_default(as_table(tall(n, d)))
         took = time.perf_counter() - began
@@ -233,7 +201,6 @@ def dask_default(*, quick: bool, repeat: int) -> Iterator[Row]:  # noqa: ARG001
 
 SIZES = (1, 2, 4)
 CHUNKS = {False: ((4096, 4096), (1024, 65_536)), True: ((640, 1000), (320, 2000))}
-GROWING = {False: (2048, 20_000), True: (640, 1000)}
 MERGED = {False: 1_000_000, True: 20_000}
 TREE = {False: (256, 100_000), True: (64, 1000)}
 FAN_IN = 8
@@ -259,10 +226,9 @@ SELECT_BAR, RADIUS_BAR = 20.0, 30.0
 
 
 def far_reckoning(*, quick: bool, repeat: int) -> Iterator[Row]:
-    """Yield one core's rates first, then what adds counts up, what concludes, and workers unless ``quick``."""
+    """Yield one core's rates first, then what adds counts up, what concludes, and a file unless ``quick``."""
     counted(np.ones((64, 8), dtype=np.float32))  # compiles
     yield from _counting(quick, repeat)
-    yield from _growing(quick, repeat)
     timing.forget()
     yield from _merging(MERGED[quick], repeat)
     yield from _tree(*TREE[quick], repeat=min(repeat, 3))
@@ -270,7 +236,7 @@ def far_reckoning(*, quick: bool, repeat: int) -> Iterator[Row]:
     yield from _deciding(MERGED[quick], MANY[quick], repeat)
     yield from _dealing(DEALT[quick])
     if not quick:
-        yield from _workers(min(repeat, 3))
+        yield from _reading(min(repeat, 3))
 
 
 def counted(X: FloatMatrix, first_row: int = 0) -> Sketch:
@@ -284,15 +250,6 @@ def _counting(quick: bool, repeat: int) -> Iterator[Row]:
         (took,) = best_times(partial(counted, X), repeat=repeat)
         name = f"one thread counts a chunk, float32, {size(n)} × {size(d)}"
         yield Row(name, X.nbytes / took / 1e9, "GB/s", detail=duration(took))
-
-
-def _growing(quick: bool, repeat: int) -> Iterator[Row]:
-    n, d = GROWING[quick]
-    X = timing.draw(2 * n, d, "float32")
-    sides = {"rows": X, "features": X.reshape(n, 2 * d)}
-    once, *twice = best_times(*(partial(counted, Y) for Y in (X[:n], *sides.values())), repeat=repeat)
-    for what, took in zip(sides, twice, strict=True):
-        yield ratio(f"{what} doubled, one thread, float32, {size(n)} × {size(d)}", took, once)
 
 
 def made(d: int, n_rows: int, *, every: int = 1000, weakest: int = 90) -> Sketch:
@@ -403,34 +360,14 @@ def _dealing(heights: Sequence[int]) -> Iterator[Row]:
         yield Row(name, 1e9 * took / n, "ns a row", detail=f"{duration(took)}, {1e6 * above / n:.0f} bytes a row")
 
 
-def _workers(repeat: int) -> Iterator[Row]:
-    """Yield what one thread and what workers make of a file; nothing without dask and zarr."""
+def _reading(repeat: int) -> Iterator[Row]:
+    """Yield what one thread makes of a file; nothing without zarr."""
     if absent("zarr"):
         return
     with zarr_of(FAR_GIGABYTES) as (path, n, of):
         (took,) = best_times(partial(_sketched, path), repeat=repeat)
         yield Row(f"one thread reads, unpacks and counts a {of}", 8e-9 * n * WIDE / took, "GB/s", detail=duration(took))
-        one, two = apart(by_workers, path, repeat)
-        yield ratio(f"time of one worker of one thread over that of two, {of}", one, two)
 
 
 def _sketched(path: str) -> Sketch:
     return sketch_rows(open_file(Path(path)), seed=0, bucket_sizes=SIZES, n_jobs=1)
-
-
-def by_workers(path: str, repeat: int) -> tuple[float, ...]:
-    """Return the best times of a certified fit by one and by two workers of a thread each, once they have started."""
-    from distributed import Client, LocalCluster
-
-    from sparsemean._util.cluster import quiet
-
-    out = list[float]()
-    for workers in (1, 2):
-        with (
-            quiet(),
-            LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
-            Client(cluster),
-        ):
-            there(path)  # loads and compiles
-            out += best_times(partial(there, path), repeat=repeat)
-    return tuple(out)

@@ -31,26 +31,21 @@ if TYPE_CHECKING:
 
     Matrix: TypeAlias = npt.NDArray[np.float32] | csr_matrix
 
-PAPER_BARS = {"float64": 0.8, "float32": 1.3}
-GOALS = {"float64": 0.5, "float32": 0.7}
+# Whole fits, and counting of buckets of 1, 2 and 4 rows, against ``X.mean(axis=0)``: what certainty costs.
+
+SIZES = (1, 2, 4)
 
 
-def paper_fit(*, quick: bool, repeat: int) -> Iterator[Row]:
-    """Yield the ratio for every shape and precision."""
-    subject = partial(partial, timing.paper_fit)
-    return over_mean("paper fit", subject, PAPER_BARS, goals=GOALS, quick=quick, repeat=repeat)
+def _counting(X: FloatMatrix) -> Callable[[], Counts]:
+    return partial(timing.counting_pass, X, assign_block_buckets(X.shape[0], SIZES, 0))
 
 
-# The certified fit with all inference by signs of buckets against ``X.mean(axis=0)``: what certainty costs.
-
-CERTIFIED_BARS = {"float64": 0.7, "float32": 0.95}
-
-
-def certified_fit(*, quick: bool, repeat: int) -> Iterator[Row]:
-    """Yield the ratio for every shape and precision; the bar is for the first shape."""
-    subject = partial(partial, timing.certified_fit, test="buckets")
-    name = "certified fit by buckets"
-    return over_mean(name, subject, CERTIFIED_BARS, everywhere=False, quick=quick, repeat=repeat)
+paper_fit = partial(over_mean, "paper fit", partial(partial, timing.paper_fit), {"float64": 0.8, "float32": 1.3})
+certified_fit = partial(
+    over_mean, "certified fit by buckets", partial(partial, timing.certified_fit, test="buckets"),
+    {"float64": 0.7, "float32": 0.95}, everywhere=False,
+)  # fmt: skip
+counting_pass = partial(over_mean, "counting pass, sizes 1, 2, 4", _counting, {"float64": 0.6, "float32": 0.85})
 
 
 # The same by signed ranks, which sort the columns that pass a filter, against itself by buckets.
@@ -70,32 +65,15 @@ def ranks(*, quick: bool, repeat: int) -> Iterator[Row]:
         yield ratio(name, by_ranks, by_buckets, bar)
 
 
-# The counting pass for nested buckets of 1, 2 and 4 rows against ``X.mean(axis=0)``.
-
-COUNTING_BARS = {"float64": 0.6, "float32": 0.85}
-SIZES = (1, 2, 4)
-
-
-def counting_pass(*, quick: bool, repeat: int) -> Iterator[Row]:
-    """Yield the ratio for every shape and precision."""
-
-    def subject(X: FloatMatrix) -> Callable[[], Counts]:
-        return partial(timing.counting_pass, X, assign_block_buckets(X.shape[0], SIZES, 0))
-
-    return over_mean("counting pass, sizes 1, 2, 4", subject, COUNTING_BARS, quick=quick, repeat=repeat)
-
-
-# The paper's fit against ``np.median(X, axis=0)``, and against two threads that only read ``X``.
+# The paper's fit against ``np.median(X, axis=0)``.
 
 MEDIAN_SHAPE = {False: (2000, 10_000), True: (2000, 1000)}
 
 
 def against_median(*, quick: bool, repeat: int) -> Iterator[Row]:
-    """Yield both ratios; neither has a bar."""
+    """Yield the ratio in both precisions, without a bar."""
     for dtype in ("float64", "float32"):
         timing.warm(dtype)
-        X = timing.draw(*WIDE_SHAPE[quick], dtype)
-        yield timing.over_read("paper fit / two-thread read", partial(timing.paper_fit, X), X, np.max, repeat=repeat)
         X = timing.draw(*MEDIAN_SHAPE[quick], dtype)
         sides = partial(timing.paper_fit, X), partial(np.median, X, axis=0)
         yield ratio(f"paper fit / np.median(X, axis=0), {timing.shape(X)}", *best_times(*sides, repeat=repeat))

@@ -66,8 +66,6 @@ class Row:
         "×", "s", "ms", "MB", or "of" where the name goes on with how many there are.
     bar
         The largest value that is good enough, or the (smallest, largest) one; None where nothing is promised.
-    goal
-        What the value would ideally be.
     detail
         The numbers behind a ratio, in words.
     always
@@ -84,7 +82,6 @@ class Row:
     value: float
     unit: str
     bar: Bar | None = None
-    goal: float | None = None
     detail: str = ""
     always: bool = False
 
@@ -117,11 +114,9 @@ def at_least(low: float) -> tuple[float, float]:
     return low, math.inf
 
 
-def ratio(
-    name: str, ours: float, theirs: float, bar: Bar | None = None, *, goal: float | None = None, detail: str = ""
-) -> Row:
+def ratio(name: str, ours: float, theirs: float, bar: Bar | None = None, *, detail: str = "") -> Row:
     """Return the row of one time over another."""
-    return Row(name, ours / theirs, "×", bar, goal, detail or against(ours, theirs))
+    return Row(name, ours / theirs, "×", bar, detail or against(ours, theirs))
 
 
 # Shapes, times and rates in words.
@@ -282,7 +277,6 @@ def over_mean(
     subject: Callable[[FloatMatrix], Side],
     bars: dict[str, float],
     *,
-    goals: dict[str, float] | None = None,
     everywhere: bool = True,
     quick: bool,
     repeat: int,
@@ -299,7 +293,7 @@ def over_mean(
             yield ratio(
                 f"{what} / X.mean(axis=0), {shape(X)}", ours, mean,
                 bars[dtype] * (1.0 if first else ELSEWHERE) if first or everywhere else None,
-                goal=goals[dtype] if goals and first else None, detail=f"{against(ours, mean)}, {rate(X, ours)}",
+                detail=f"{against(ours, mean)}, {rate(X, ours)}",
             )  # fmt: skip
 
 

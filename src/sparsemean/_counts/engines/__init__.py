@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -28,30 +28,26 @@ Progress = Callable[[float], None]
 """Is told the share of all reading done."""
 
 
+class How(TypedDict, total=False):
+    """How values are gone over once."""
+
+    skip_missing: bool
+    n_jobs: int | None
+    """Threads, where it is this process that reads."""
+    progress: Progress | None
+
+
 class Engine(Protocol):
     """What goes over the values of one kind of source."""
 
     def count(
-        self,
-        table: Table,
-        spec: BucketSpec,
-        *,
-        keep: IntArray | None = None,
-        n_jobs: int | None = None,
-        progress: Progress | None = None,
+        self, table: Table, spec: BucketSpec, *, keep: IntArray | None = None, **how: Unpack[How]
     ) -> tuple[Counts, FloatArray | None]:
         """Read every value once; return the sign counts of all wanted sizes, and the columns ``keep`` as they came."""
         ...
 
     def map_means(
-        self,
-        source: Source,
-        spec: BucketSpec,
-        columns: IntArray,
-        *,
-        work: Work,
-        depth: int = 1,
-        n_jobs: int | None = None,
+        self, source: Source, spec: BucketSpec, columns: IntArray, *, work: Work, depth: int = 1, **how: Unpack[How]
     ) -> FloatArray:
         """Read ``columns`` again and put side by side what ``work`` makes of their bucket means.
 
@@ -60,15 +56,7 @@ class Engine(Protocol):
         ...
 
     def rank_counts(
-        self,
-        table: Table,
-        cells: IntArray,
-        strata: IntArray,
-        against: IntArray,
-        *,
-        skip_missing: bool = False,
-        n_jobs: int | None = None,
-        progress: Progress | None = None,
+        self, table: Table, cells: IntArray, strata: IntArray, against: IntArray, **how: Unpack[How]
     ) -> CellCounts:
         """Compare cells of rows in every feature, in as many ways as ``against`` has rows, from one sort.
 
@@ -85,9 +73,7 @@ class Engine(Protocol):
         kappa: float,
         *,
         rows: Mask | None = None,
-        skip_missing: bool = False,
-        n_jobs: int | None = None,
-        progress: Progress | None = None,
+        **how: Unpack[How],
     ) -> InfluenceSums:
         """Read every value once and add up ψ((x − c)/unit), for each row c of the (k, d) ``centres``.
 

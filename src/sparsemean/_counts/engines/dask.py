@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from sparsemean._counts import merging
-from sparsemean._counts.engines import Mask, Progress, engine_of
+from sparsemean._counts.engines import How, Mask, engine_of
 from sparsemean._counts.engines.host import map_means
 from sparsemean._counts.sketch import Sketch, sketch_rows
 from sparsemean._data import as_table
@@ -166,14 +166,14 @@ def _good(table: Table, found: T | Bad, *, skip_missing: bool) -> T:
 
 
 def _listening(
-    table: Table, number: int, take: Callable[[int, T], None], *, skip_missing: bool, progress: Progress | None
+    table: Table, number: int, take: Callable[[int, T], None], **how: Unpack[How]
 ) -> Callable[[int, T | Bad], None]:
     """Return what is told of each of a number of chunks: it refuses what is bad, and says how much is done."""
-    done = 0
+    done, progress = 0, how.get("progress")
 
     def on_result(chunk: int, found: T | Bad) -> None:
         nonlocal done
-        take(chunk, _good(table, found, skip_missing=skip_missing))
+        take(chunk, _good(table, found, skip_missing=how.get("skip_missing", False)))
         done += 1
         if progress is not None:
             progress(done / number)
@@ -188,7 +188,7 @@ def _listening(
 class Job:
     """How the rows of chunks are partitioned, and which columns are kept.
 
-    Rows are partitioned by ``seed`` and their number among those not ``left_out``; by ``partition`` where there is one.
+    The first ``n`` rows are partitioned by ``seed`` and their number; by ``partition`` where there is one.
     """
 
     keep: IntArray
@@ -196,7 +196,7 @@ class Job:
     skip_missing: bool
     sizes: tuple[int, ...]
     seed: int
-    left_out: IntArray
+    n: int
     partition: Partition | None
     blocks: BlocksOfChunks | None
     """How blocks of rows that were partitioned anew lie in chunks."""
@@ -213,12 +213,7 @@ class ChunkResult:
 
 
 def count(
-    table: Table,
-    spec: BucketSpec,
-    *,
-    keep: IntArray | None = None,
-    n_jobs: int | None = None,  # noqa: ARG001
-    progress: Progress | None = None,
+    table: Table, spec: BucketSpec, *, keep: IntArray | None = None, **how: Unpack[How]
 ) -> tuple[Counts, FloatArray | None]:
     """Compute every chunk once, where it lies.
 
@@ -233,7 +228,7 @@ def count(
     blocks = None if partition.seed is not None else blocks_of_chunks(partition, ends(array.chunks[0]))
     if partition.seed is None and blocks is None:
         array = source.whole_columns()
-    job, grid = _job(array.shape[0], spec, keep, blocks), _grid_of(array)
+    job, grid = _job(spec, keep, blocks), _grid_of(array)
     sent_once = dask.delayed((job, grid), traverse=False, pure=False)
     chunks = _per_chunk(array, partial(_count, job=job, grid=grid), skip_missing=spec.skip_missing)
     kept = None if keep is None else np.empty((source.shape[0], keep.size), order="F")
@@ -245,7 +240,7 @@ def count(
             kept[rows, low:high] = values
 
     watched = [dask.delayed(_kept_columns, pure=False)(chunk) for row in chunks for chunk in row]
-    heard = _listening(table, len(watched), take, skip_missing=spec.skip_missing, progress=progress)
+    heard = _listening(table, len(watched), take, skip_missing=spec.skip_missing, progress=how.get("progress"))
     totals = run(watched, [_tree(column, sent_once, j) for j, column in enumerate(zip(*chunks, strict=True))], heard)
     total = cpu.no_counts(partition, table.shape[1], missing=spec.skip_missing)
     for j, counts in enumerate(totals):
@@ -253,23 +248,16 @@ def count(
     return total.settled(), kept
 
 
-def rehearse() -> None:
-    """Count a few rows: what a worker then holds in memory it holds as long as it lives."""
-    sketch_rows(as_table(np.ones((BLOCK, 2))), seed=0, bucket_sizes=(1, 2, 4), n_jobs=1)
-
-
-def _job(n: int, spec: BucketSpec, keep: IntArray | None, blocks: BlocksOfChunks | None) -> Job:
-    partition, left_out = spec.partition, np.empty(0, dtype=np.intp)
-    if partition.n_rows < n and blocks is None:
-        left_out = np.setdiff1d(np.arange(n), partition.order)
+def _job(spec: BucketSpec, keep: IntArray | None, blocks: BlocksOfChunks | None) -> Job:
+    partition, nothing = spec.partition, np.empty(0, dtype=np.intp)
     return Job(
-        keep=np.empty(0, dtype=np.intp) if keep is None else keep,
+        keep=nothing if keep is None else keep,
         null=spec.null,
         skip_missing=spec.skip_missing,
         sizes=tuple(partition.sizes[level] for level in partition.wanted),
         seed=partition.seed or 0,
-        left_out=left_out,
-        partition=None if partition.seed is not None or blocks else replace(partition, bucket_of_row=left_out),
+        n=partition.n_rows,
+        partition=None if partition.seed is not None or blocks else replace(partition, bucket_of_row=nothing),
         blocks=blocks,
     )
 
@@ -280,9 +268,10 @@ def _count(table: Table, rows: slice, columns: slice, *, job: Job, grid: ChunkGr
     kept = table.source.take(job.keep[low:high] - columns.start) if high > low else None
     null = None if job.null is None else job.null[columns]
     if job.blocks is not None:
-        return _count_blocks(
-            table, job.blocks, rows, int(np.searchsorted(grid.rows, rows.start, side="right")) - 1, null=null, job=job
-        )
+        i = int(np.searchsorted(grid.rows, rows.start, side="right")) - 1
+        partition, between = job.blocks.partition(i, job.sizes), job.blocks.rows_between(rows.start, rows.stop)
+        counts = None if partition is None else _counts(table, partition, null, job)
+        return ChunkResult(counts, kept, as_dense(_everything(table)[between]))
     if job.partition is not None:
         return ChunkResult(_counts(table, job.partition, null, job), kept)
     return ChunkResult(_sketch(table, rows.start, null=null, job=job), kept)
@@ -293,31 +282,18 @@ def _counts(table: Table, partition: Partition, null: FloatArray | None, job: Jo
     return counts
 
 
-def _count_blocks(
-    table: Table, blocks: BlocksOfChunks, rows: slice, i: int, *, null: FloatArray | None, job: Job
-) -> ChunkResult:
-    """Count the blocks that lie in a chunk, and hand on its rows of others."""
-    partition = blocks.partition(i, job.sizes)
-    counts = None if partition is None else _counts(table, partition, null, job)
-    between = blocks.rows_between(rows.start, rows.stop)
-    return ChunkResult(counts, between=as_dense(_everything(table)[between]))
-
-
 def _everything(table: Table) -> Block:
     return table.source.block(slice(0, table.shape[0]), slice(0, table.shape[1]))
 
 
 def _sketch(table: Table, first_row: int, *, null: FloatArray | None, job: Job) -> Sketch | None:
-    """Sketch the rows of a chunk that are not left out, numbered among all that are not; None where none is left."""
-    before, behind = np.searchsorted(job.left_out, (first_row, first_row + table.shape[0]))
-    if behind > before:
-        inside = np.ones(table.shape[0], dtype=bool)
-        inside[job.left_out[before:behind] - first_row] = False
-        if not inside.any():
-            return None
-        table = as_table(_everything(table)[np.flatnonzero(inside)])
+    """Sketch the rows of a chunk that are partitioned; None where none is."""
+    if first_row >= job.n:
+        return None
+    if first_row + table.shape[0] > job.n:
+        table = as_table(_everything(table)[: job.n - first_row])
     return sketch_rows(
-        table, first_row - int(before), seed=job.seed, bucket_sizes=job.sizes, null=0.0 if null is None else null,
+        table, first_row, seed=job.seed, bucket_sizes=job.sizes, null=0.0 if null is None else null,
         missing="omit" if job.skip_missing else "raise", n_jobs=1,
     )  # fmt: skip
 
@@ -382,19 +358,13 @@ def _with_between(total: ChunkResult, job: Job, blocks: BlocksOfChunks, columns:
 # Groups, on whole columns put together by whoever computes them; and sums of bounded influences.
 
 
-def rank_counts(
-    table: Table,
-    cells: IntArray,
-    strata: IntArray,
-    against: IntArray,
-    *,
-    skip_missing: bool = False,
-    n_jobs: int | None = None,  # noqa: ARG001
-    progress: Progress | None = None,
-) -> CellCounts:
+def rank_counts(table: Table, cells: IntArray, strata: IntArray, against: IntArray, **how: Unpack[How]) -> CellCounts:
     """Compare cells of rows on whole columns."""
-    array, d = _source(table).whole_columns(), table.shape[1]
-    work = partial(_ranked, design=(cells, strata, against), skip_missing=skip_missing)
+    array, d, skip_missing = _source(table).whole_columns(), table.shape[1], how.get("skip_missing", False)
+
+    def work(part: Table, _rows: slice, _columns: slice) -> CellCounts:
+        return engine_of(part.source).rank_counts(part, cells, strata, against, skip_missing=skip_missing, n_jobs=1)
+
     chunks, grid = _per_chunk(array, work, skip_missing=skip_missing)[0], _grid_of(array)
     total = CellCounts(
         np.empty((3, strata.size, d), dtype=np.int64), np.empty((against.shape[0], 6, strata.size, d), dtype=np.int64)
@@ -404,31 +374,22 @@ def rank_counts(
         part = total.of(grid.at(0, chunk)[1])
         part.own[:], part.pairs[:] = counts
 
-    run(chunks, [], _listening(table, len(chunks), take, skip_missing=skip_missing, progress=progress))
+    run(chunks, [], _listening(table, len(chunks), take, **how))
     return total
 
 
-def _ranked(
-    table: Table, _rows: slice, _columns: slice, *, design: tuple[IntArray, IntArray, IntArray], skip_missing: bool
-) -> CellCounts:
-    """Compare the cells in some columns."""
-    return engine_of(table.source).rank_counts(table, *design, skip_missing=skip_missing, n_jobs=1)
-
-
 def influence_sums(
-    table: Table,
-    centres: FloatArray,
-    unit: FloatArray,
-    kappa: float,
-    *,
-    rows: Mask | None = None,
-    skip_missing: bool = False,
-    n_jobs: int | None = None,  # noqa: ARG001
-    progress: Progress | None = None,
+    table: Table, centres: FloatArray, unit: FloatArray, kappa: float, *, rows: Mask | None = None, **how: Unpack[How]
 ) -> InfluenceSums:
     """Add up every chunk where it lies; sums of chunks add up."""
-    array = _source(table).pieces()
-    work = partial(_influence, centres=centres, unit=unit, kappa=kappa, used=rows, skip_missing=skip_missing)
+    array, skip_missing = _source(table).pieces(), how.get("skip_missing", False)
+
+    def work(part: Table, across: slice, columns: slice) -> InfluenceSums:
+        used = None if rows is None else rows[across]
+        return engine_of(part.source).influence_sums(
+            part, centres[:, columns], unit[columns], kappa, rows=used, skip_missing=skip_missing, n_jobs=1
+        )
+
     chunks, grid = _per_chunk(array, work, skip_missing=skip_missing), _grid_of(array)
     total, across = InfluenceSums.blank(*centres.shape), len(chunks[0])
 
@@ -436,23 +397,5 @@ def influence_sums(
         total.add(grid.at(0, chunk % across)[1], found)
 
     every = [chunk for row in chunks for chunk in row]
-    run(every, [], _listening(table, len(every), take, skip_missing=skip_missing, progress=progress))
+    run(every, [], _listening(table, len(every), take, **how))
     return total
-
-
-def _influence(
-    table: Table,
-    rows: slice,
-    columns: slice,
-    *,
-    centres: FloatArray,
-    unit: FloatArray,
-    kappa: float,
-    used: Mask | None,
-    skip_missing: bool,
-) -> InfluenceSums:
-    """Add up one chunk."""
-    return engine_of(table.source).influence_sums(
-        table, centres[:, columns], unit[columns], kappa, rows=None if used is None else used[rows],
-        skip_missing=skip_missing, n_jobs=1,
-    )  # fmt: skip

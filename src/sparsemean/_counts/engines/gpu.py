@@ -12,11 +12,11 @@ from contextlib import ExitStack
 from functools import partial
 from queue import SimpleQueue
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 import numpy as np
 
-from sparsemean._counts.engines import Mask, Progress, Work, refusing
+from sparsemean._counts.engines import How, Mask, Progress, Work, refusing
 from sparsemean._counts.engines.host import Piece, any_pieces, dense_parts, keep_columns, pieces_of
 from sparsemean._counts.engines.host import rank_counts as rank_counts_on_host
 from sparsemean._data.gpu import DeviceArray, device_errors
@@ -47,30 +47,19 @@ WAITING = 2
 
 
 def count(
-    table: Table,
-    spec: BucketSpec,
-    *,
-    keep: IntArray | None = None,
-    n_jobs: int | None = None,
-    progress: Progress | None = None,
+    table: Table, spec: BucketSpec, *, keep: IntArray | None = None, **how: Unpack[How]
 ) -> tuple[Counts, FloatArray | None]:
     """Count on the device, where the counts stay; the columns ``keep`` come to the host."""
-    source = table.source
+    source, n_jobs = table.source, how.get("n_jobs")
     with device_errors(), refusing(table, skip_missing=spec.skip_missing):
         if isinstance(source, DeviceArray):
             return _count_resident(source, spec), None if keep is None else source.take(keep)
         n_threads = count_threads(n_jobs) if n_jobs is not None else min(count_threads(None), MOST_THREADS)
-        return _count_sent(source, spec, keep, n_threads=n_threads, progress=progress)
+        return _count_sent(source, spec, keep, n_threads=n_threads, progress=how.get("progress"))
 
 
 def map_means(
-    source: Source,
-    spec: BucketSpec,
-    columns: IntArray,
-    *,
-    work: Work,
-    depth: int = 1,
-    n_jobs: int | None = None,  # noqa: ARG001
+    source: Source, spec: BucketSpec, columns: IntArray, *, work: Work, depth: int = 1, **_: Unpack[How]
 ) -> FloatArray:
     """Copy ``columns`` to the host and work on their bucket means there."""
     parts, precision = [], spec.precision or source.precision
@@ -85,18 +74,11 @@ def map_means(
 
 
 def influence_sums(
-    table: Table,
-    centres: FloatArray,
-    unit: FloatArray,
-    kappa: float,
-    *,
-    rows: Mask | None = None,
-    skip_missing: bool = False,
-    n_jobs: int | None = None,  # noqa: ARG001
-    progress: Progress | None = None,
+    table: Table, centres: FloatArray, unit: FloatArray, kappa: float, *, rows: Mask | None = None, **how: Unpack[How]
 ) -> influence.InfluenceSums:
     """Add up on the device, where the sums stay: one operation on a few columns after the other."""
     xp, source, (k, d) = gpu.cupy(), table.source, centres.shape
+    skip_missing, progress = how.get("skip_missing", False), how.get("progress")
     total = influence.InfluenceSums(xp.zeros((k, d), dtype=np.int64), xp.zeros(d, dtype=np.int32))
     there, divisor, bad = xp.asarray(centres), xp.asarray(unit), xp.zeros(1, dtype=bool)
     with device_errors(), refusing(table, skip_missing=skip_missing):
@@ -113,28 +95,17 @@ def influence_sums(
     return total
 
 
-def rank_counts(
-    table: Table,
-    cells: IntArray,
-    strata: IntArray,
-    against: IntArray,
-    *,
-    skip_missing: bool = False,
-    n_jobs: int | None = None,
-    progress: Progress | None = None,
-) -> CellCounts:
+def rank_counts(table: Table, cells: IntArray, strata: IntArray, against: IntArray, **how: Unpack[How]) -> CellCounts:
     """Compare cells of rows where they lie, each with its other ones by a pass of its own; counts stay on the device.
 
     Columns that are too long for that, and data that do not lie there, are compared on the host.
     """
     from sparsemean._kernels.groups import REST, UNWANTED  # numba, which one sample has no need of
 
-    source, d = table.source, table.shape[1]
+    source, d, skip_missing = table.source, table.shape[1], how.get("skip_missing", False)
     kind = np.dtype(np.float32 if np.can_cast(source.dtype, np.float32) else np.float64)
     if not isinstance(source, DeviceArray) or source.shape[0] > gpu_blocks.most_rows(kind.itemsize):
-        return rank_counts_on_host(
-            table, cells, strata, against, skip_missing=skip_missing, n_jobs=n_jobs, progress=progress
-        )
+        return rank_counts_on_host(table, cells, strata, against, **how)
     asked = [(sweep, *place) for sweep, row in enumerate(against) for place in enumerate(row) if place[1] != UNWANTED]
     alone = set(range(strata.size)) - {cell for _, *both in asked for cell in both}
     asked += [(0, cell, cell) for cell in sorted(alone)]
@@ -154,7 +125,7 @@ def rank_counts(
                     own[:, other, at] = found[1:6:2]
                 for k, field in enumerate((6, 7, 10, 8, 9, 11)):
                     pairs[sweep, k, cell, at] = found[field]
-            if progress is not None:
+            if (progress := how.get("progress")) is not None:
                 progress(at.stop / d)
     return CellCounts(own, pairs)
 

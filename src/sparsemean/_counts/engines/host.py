@@ -5,15 +5,16 @@ Compiled kernels are loaded in the functions that use them: engines that only re
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, Unpack
 
 import numpy as np
 
-from sparsemean._counts.engines import Mask, Progress, Work, refusing
+from sparsemean._counts.engines import How, Mask, Progress, Work, refusing
 from sparsemean._data.source import AT_ONCE, Array, Dense, Source, as_dense, cut
 from sparsemean._data.table import Table
 from sparsemean._kernels import influence
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 SWEPT_AT_ONCE = 8 * AT_ONCE
 """Bytes of whole columns held where a source that is read along rows is asked for columns: each piece is a read."""
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,19 +131,18 @@ def dense_parts(block: Block, width: int) -> Iterator[tuple[slice, Array]]:
         yield columns, as_dense(block[:, columns])
 
 
-def ahead(read: Callable[[T], Block], pieces: Sequence[T]) -> Iterator[tuple[T, Block]]:
-    """Yield every piece with what ``read`` makes of it, one piece ahead of whoever asks."""
+def ahead(read: Callable[[T], R], pieces: Sequence[T], most: int = 1) -> Iterator[tuple[T, R]]:
+    """Yield every piece with what ``read`` makes of it, so many pieces ahead of whoever asks."""
     if len(pieces) == 1:
         yield pieces[0], read(pieces[0])
         return
-    pool = ThreadPoolExecutor(1)
+    pool = ThreadPoolExecutor(most)
     try:
-        coming = pool.submit(read, pieces[0])
-        for piece, after in zip(pieces, [*pieces[1:], None], strict=True):
-            block = coming.result()
-            if after is not None:
-                coming = pool.submit(read, after)
-            yield piece, block
+        coming = deque(pool.submit(read, piece) for piece in pieces[:most])
+        for k, piece in enumerate(pieces):
+            made = coming.popleft().result()
+            coming.extend(pool.submit(read, after) for after in pieces[k + most : k + most + 1])
+            yield piece, made
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -153,17 +154,13 @@ MEANS_AT_ONCE = 1_000_000
 
 
 def count(
-    table: Table,
-    spec: BucketSpec,
-    *,
-    keep: IntArray | None = None,
-    n_jobs: int | None = None,
-    progress: Progress | None = None,
+    table: Table, spec: BucketSpec, *, keep: IntArray | None = None, **how: Unpack[How]
 ) -> tuple[Counts, FloatArray | None]:
     """Count memory where it lies, or a source piece by piece."""
     from sparsemean._kernels import cpu
 
     source, skip_missing = table.source, spec.skip_missing
+    n_jobs, progress = how.get("n_jobs"), how.get("progress")
     precision = spec.precision or source.precision
     if isinstance(source, Dense):
         with refusing(table, skip_missing=skip_missing):
@@ -209,12 +206,12 @@ def _count_block(
 
 
 def map_means(
-    source: Source, spec: BucketSpec, columns: IntArray, *, work: Work, depth: int = 1, n_jobs: int | None = None
+    source: Source, spec: BucketSpec, columns: IntArray, *, work: Work, depth: int = 1, **how: Unpack[How]
 ) -> FloatArray:
     """Work on memory where it lies, or on a good many columns of a source at a time; on a few on each thread."""
     from sparsemean._kernels import cpu
 
-    n_threads, partition = count_threads(n_jobs), spec.partition
+    n_threads, partition = count_threads(how.get("n_jobs")), spec.partition
     precision = spec.precision or source.precision
 
     def mapped(values: Array, at: IntArray, piece: IntArray, spec: BucketSpec) -> Iterator[FloatArray]:
@@ -241,27 +238,18 @@ def map_means(
 # Groups of rows: whole columns, some after the other.
 
 
-def rank_counts(
-    table: Table,
-    cells: IntArray,
-    strata: IntArray,
-    against: IntArray,
-    *,
-    skip_missing: bool = False,
-    n_jobs: int | None = None,
-    progress: Progress | None = None,
-) -> CellCounts:
+def rank_counts(table: Table, cells: IntArray, strata: IntArray, against: IntArray, **how: Unpack[How]) -> CellCounts:
     """Compare cells of rows column by column; zeros that are left out are not touched."""
     from sparsemean._kernels import groups
 
-    d = table.shape[1]
+    d, skip_missing, progress = table.shape[1], how.get("skip_missing", False), how.get("progress")
     comparisons = groups.Comparisons.of(cells, strata, against)
     counts = comparisons.blank(d)
     for columns, block in column_blocks(table.source):
         out = counts.of(columns)
         with refusing(table, block, (0, columns.start), skip_missing=skip_missing):
             for done in groups.count_pairs(
-                block, comparisons, out, grid=table.source.grid, skip_missing=skip_missing, n_jobs=n_jobs
+                block, comparisons, out, grid=table.source.grid, skip_missing=skip_missing, n_jobs=how.get("n_jobs")
             ):
                 if progress is not None:
                     progress((columns.start + done) / d)
@@ -272,18 +260,11 @@ def rank_counts(
 
 
 def influence_sums(
-    table: Table,
-    centres: FloatArray,
-    unit: FloatArray,
-    kappa: float,
-    *,
-    rows: Mask | None = None,
-    skip_missing: bool = False,
-    n_jobs: int | None = None,
-    progress: Progress | None = None,
+    table: Table, centres: FloatArray, unit: FloatArray, kappa: float, *, rows: Mask | None = None, **how: Unpack[How]
 ) -> influence.InfluenceSums:
     """Add up memory where it lies, or a source piece by piece; zeros that are left out are counted only."""
     total = influence.InfluenceSums.blank(*centres.shape)
+    skip_missing, n_jobs, progress = how.get("skip_missing", False), how.get("n_jobs"), how.get("progress")
     for across, columns, block in any_pieces(table.source):
         chosen = None if rows is None else np.flatnonzero(rows[across])
         asked = (centres[:, columns], unit[columns], kappa)
