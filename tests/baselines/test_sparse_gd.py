@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from sparsemean import baselines, simulate
-from sparsemean._stats import covariance as _covariance
-from sparsemean._stats import descent
-from sparsemean._stats.covariance import WeightedCovariance
-from sparsemean._stats.descent import LargestBlock
+from sparsemean.baselines import _covariances
+from sparsemean.baselines._covariances import LargestBlock, WeightedCovariance
 
 import plain_baselines
 
@@ -86,7 +84,7 @@ def test_an_update_is_no_new_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
     covariance = WeightedCovariance(X)
     w = np.full(100, 0.01)
     covariance.at(w)
-    monkeypatch.setattr(_covariance.WeightedCovariance, "_anew", None)
+    monkeypatch.setattr(_covariances.WeightedCovariance, "_anew", None)
     moved = w.copy()
     moved[:2] = 0.015, 0.005
     np.testing.assert_allclose(covariance.at(moved), plain_baselines.covariance(X, moved), atol=1e-14)
@@ -95,7 +93,7 @@ def test_an_update_is_no_new_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_small_and_large_problems_take_the_same_way(monkeypatch: pytest.MonkeyPatch) -> None:
     X = simulate.make_contaminated(200, 50, [10, -5], random_state=4).X
     expected = baselines.get("sparse_gd").detailed(X, contamination=0.1, k=3)
-    monkeypatch.setattr(descent, "SMALL", 0)
+    monkeypatch.setattr(_covariances, "WHOLE", 0)
     found = baselines.get("sparse_gd").detailed(X, contamination=0.1, k=3)
     assert found.iterations == expected.iterations
     np.testing.assert_allclose(found.mean, expected.mean, atol=1e-12)

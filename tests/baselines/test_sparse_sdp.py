@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pytest
 
 from sparsemean import baselines, simulate
-from sparsemean._stats.sparse_variance import SparseBound, SparseVariance
 from sparsemean._util.records import LocationEstimate
 from sparsemean.baselines import BaselineWarning, descent
+from sparsemean.baselines._sparse_variance import SparseBound, SparseVariance
 from sparsemean.baselines.descent import CertifiedVariance, clip_columns
 
 import plain_baselines

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from sparsemean._kernels import centres
-from sparsemean._stats.arrays import dropna
-from sparsemean._stats.covariance import GAUSSIAN
+from sparsemean._stats.arrays import GAUSSIAN, dropna
 from sparsemean._stats.location import DEGREES, FAR, FEWEST, NEAR, candidates, pseudomedian
 from sparsemean._util.records import FloatArray
 

@@ -9,8 +9,7 @@ import pytest
 
 from sparsemean._kernels import gpu_blocks
 from sparsemean._stats import location
-from sparsemean._stats.arrays import dropna, medians
-from sparsemean._stats.covariance import GAUSSIAN
+from sparsemean._stats.arrays import GAUSSIAN, dropna, medians
 
 from emulated import needs_compiler
 

@@ -17,6 +17,8 @@ from sparsemean._util.records import FloatArray, IntArray
 
 DEVICE = "cupy"
 """Told by the name of an array's module: asking CuPy itself would load it where there is no device."""
+GAUSSIAN = 1.4826
+"""1 / Φ⁻¹(3/4) as R rounds it: makes the median absolute deviation of Gaussian noise its standard deviation."""
 MANY = 8
 """Numbers for each value that may be looked up in a table; of more, those that occur are sorted."""
 MOST_KEYS = 1 << 62

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsemean._kernels import judging
-from sparsemean._stats.arrays import middle, namespace, near, on_device, on_host, some_rows
-from sparsemean._stats.covariance import GAUSSIAN, Values, top_eigenpairs
+from sparsemean._stats.arrays import GAUSSIAN, middle, namespace, near, on_device, on_host, some_rows
+from sparsemean._stats.descent import Values, top_eigenpairs
 from sparsemean._stats.gaps import TOGETHER_FROM, apart
 from sparsemean._stats.standardized import TAIL, TINY, Entries, Flags, Rows, Single, StandardizedRows
 from sparsemean._util.records import FloatArray, IntArray

@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsemean._stats.arrays import dropna
-from sparsemean._stats.covariance import GAUSSIAN
+from sparsemean._stats.arrays import GAUSSIAN, dropna
 from sparsemean._util.records import FloatArray, IntArray
 
 

@@ -11,20 +11,19 @@ from typing import Protocol
 
 import numpy as np
 
-from sparsemean._stats.covariance import TopEigenpair, WeightedCovariance
-from sparsemean._stats.descent import (
-    Evaluate,
+from sparsemean._stats.descent import Evaluate, descend, largest_weight
+from sparsemean._stats.planning import bad_rows
+from sparsemean._util.records import FloatArray, LocationEstimate
+from sparsemean.baselines import BaselineWarning, Progress, baseline
+from sparsemean.baselines._covariances import (
     LargestBlock,
-    descend,
-    largest_weight,
+    TopEigenpair,
+    WeightedCovariance,
     scale_of,
     spectral_descent,
     weighted_mean,
 )
-from sparsemean._stats.planning import bad_rows
-from sparsemean._stats.sparse_variance import SparseBound, SparseVariance
-from sparsemean._util.records import FloatArray, LocationEstimate
-from sparsemean.baselines import BaselineWarning, Progress, baseline
+from sparsemean.baselines._sparse_variance import SparseBound, SparseVariance
 from sparsemean.baselines.filters import filter_to
 from sparsemean.baselines.medians import random_bucket_means
 

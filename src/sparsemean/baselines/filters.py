@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sparsemean._stats.covariance import deviations, lengths
 from sparsemean._stats.planning import bad_rows
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
 from sparsemean.baselines import baseline
-from sparsemean.baselines.medians import FAILURE, random_buckets
+from sparsemean.baselines.medians import FAILURE, deviations, lengths, random_buckets
 
 __all__ = ["agnostic_filter", "dense_filter", "quantum_entropy", "stability_filter"]
 
