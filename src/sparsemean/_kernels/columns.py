@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemean._kernels.compiling import compiled
-from sparsemean._kernels.loops import is_bad, nearer, present
+from sparsemean._kernels.loops import is_bad, nearer
 from sparsemean._kernels.memory_layout import Array
 from sparsemean._kernels.rounding import DOUBLES, ROUNDING
 
@@ -114,48 +114,6 @@ def settled(total: float, size: float, number: float, null: float, reach: float,
     """Return the sum of a number of values about a null value, or zero where rounding may have made what is there."""
     off = ROUNDING * reach * (number * abs(null) + size) + min(reach, DOUBLES) * (rows * size)
     return total if not (abs(total) <= off) else 0.0
-
-
-@compiled()
-def count_quads(
-    memory: Array, start: int, step: int, across: int, places: Array, neg: Array, zero: Array, near: Array
-) -> bool:
-    """Count signs of nested buckets of 1, 2 and 4 places, one column after the other, in memory of any layout.
-
-    Empty places stand at the end and count as zeros, as in `loops.count_places`; ``near`` codes the nearest mean of
-    four.
-    """
-    rows = present(places)
-    bad = False
-    for c in range(neg.shape[1]):
-        at = start + c * across
-        n1 = n2 = n4 = z1 = z2 = z4 = 0
-        nearest = near[c]
-        total = 0.0
-        for k in range(0, places.size, 4):
-            xa, xb = element(memory, at, step, places[k]), element(memory, at, step, places[k + 1])
-            xc, xd = element(memory, at, step, places[k + 2]), element(memory, at, step, places[k + 3])
-            s, t = xa + xb, xc + xd
-            q = s + t
-            n1 += (xa < 0.0) + (xb < 0.0) + (xc < 0.0) + (xd < 0.0)
-            z1 += (xa == 0.0) + (xb == 0.0) + (xc == 0.0) + (xd == 0.0)
-            n2 += (s < 0.0) + (t < 0.0)
-            z2 += (s == 0.0) + (t == 0.0)
-            n4 += q < 0.0
-            z4 += q == 0.0
-            nearest = nearer(q * 0.25 if k + 4 <= rows else q / max(1, rows - k), nearest)
-            total += q - q
-        bad |= total != 0.0
-        neg[0, c], neg[1, c], neg[2, c] = n1, n2, n4
-        zero[0, c], zero[1, c], zero[2, c] = z1, z2, z4
-        near[c] = nearest
-    return bad
-
-
-@compiled()
-def element(memory: Array, start: int, step: int, index: int) -> float:
-    """Return an element of a column, 0 for a row that is not there (index < 0)."""
-    return np.float64(memory[np.uintp(start + index * step)]) if index >= 0 else 0.0
 
 
 # Copies and bucket means of a few columns.

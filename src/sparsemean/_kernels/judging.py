@@ -1,4 +1,4 @@
-"""What judging rows asks of a table, sizes by columns, medians of rows, where far values meet; and weights of rows."""
+"""What judging rows asks of a table: sizes by columns, medians of rows, where far values meet; and weights of rows."""
 
 from __future__ import annotations
 
@@ -56,28 +56,6 @@ def _not_above(sizes: Array, limit: np.int32) -> int:
     for size in sizes:
         count += size <= limit
     return count
-
-
-@compiled()
-def count_beyond(X: Array, limit: np.float32) -> int:
-    """Return how many values are larger than a limit, of either sign."""
-    found = 0
-    for i in range(X.shape[0]):
-        row = X[i]
-        for c in range(row.size):
-            found += abs(row[c]) > limit
-    return found
-
-
-@compiled()
-def list_beyond(X: Array, limit: np.float32, rows: Array, columns: Array, values: Array) -> None:
-    """Write where they are, row by row, and what; there is room for one more, as every value is written."""
-    at = 0
-    for i in range(X.shape[0]):
-        row = X[i]
-        for c in range(row.size):
-            rows[at], columns[at], values[at] = i, c, row[c]
-            at += abs(row[c]) > limit
 
 
 @compiled(plain="reference")

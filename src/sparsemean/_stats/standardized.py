@@ -417,11 +417,6 @@ def winsorized_block(
 def beyond(x: Single, limit: float) -> Entries:
     """Return the values of a block that are larger than a limit, of either sign."""
     size = np.float32(limit)
-    if isinstance(x, np.ndarray) and not compiling.plainly(x.size):
-        found = judging.count_beyond(x, size)
-        (row, column), value = np.empty((2, found + 1), dtype=np.int32), np.empty(found + 1, dtype=np.float32)
-        judging.list_beyond(x, size, row, column, value)
-        return Entries(row[:found], column[:found], value[:found])
     at = on_host(namespace(x).flatnonzero((x > size) | (x < -size)))
     row, column = np.divmod(at, x.shape[1])
     return Entries(row.astype(np.int32), column.astype(np.int32), on_host(x.ravel()[near(x, at)]))

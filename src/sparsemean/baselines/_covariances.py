@@ -1,4 +1,4 @@
-"""Covariances of weighted rows that descents make small: their top eigenvalue, their largest block less the identity."""
+"""Covariances of weighted rows that descents make small: by their top eigenvalue, or their largest block."""
 
 from __future__ import annotations
 
