@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._kernels import NotFiniteError, rank_tails, rounding
-from sparsemean._kernels.judging import LANES
+from sparsemean._kernels.columns import LANES
 from sparsemean._kernels.memory_layout import precision_of
 from sparsemean._kernels.signed_ranks import log_tail
 from sparsemean._util.records import CellCounts, Counts, FloatArray, IntArray, Partition
@@ -325,7 +325,7 @@ def student_sums(z: FloatArray, n: int, centre: float, scale: float, dof: float)
 
 
 def look(v: FloatArray, theta: float, cap: float) -> tuple[float, int, int]:
-    """Do what `judging.look` does."""
+    """Do what `columns.look` does."""
     x = v - theta
     free = (x > 0) & (x < cap)
     lanes = np.zeros((-(-v.size // LANES), LANES))
@@ -334,14 +334,14 @@ def look(v: FloatArray, theta: float, cap: float) -> tuple[float, int, int]:
 
 
 def follow(along: Singles, centres: Singles, rates: Singles, shifts: Singles, weights: Singles) -> None:
-    """Do what `judging.follow` does, move by move."""
+    """Do what `columns.follow` does, move by move."""
     for a, twice, rate, shift in zip(along, centres + centres, rates, shifts, strict=True):
         moved = weights - rate * (a * (a - twice)) - shift
         weights[:] = np.where(moved < 1, np.where(moved > 0, moved, 0), 1)
 
 
 def meet(value: Array, column: IntArray, first: IntArray, kept: Array, met: Array) -> None:
-    """Do what `judging.meet` does: products are listed row by row, and added in that order."""
+    """Do what `columns.meet` does: products are listed row by row, and added in that order."""
     left = np.repeat(np.where(kept, first[1:], 0), np.diff(first)) - np.arange(1, value.size + 1)
     left = np.maximum(left, 0)  # entries that come after in a row, none of rows that are not kept
     a = np.repeat(np.arange(value.size), left)

@@ -296,12 +296,12 @@ def scales(values: npt.NDArray[Float], step: int) -> FloatArray:
 
 def _turned_sizes(values: npt.NDArray[Float]) -> npt.NDArray[Float]:
     """Return the absolute values of each column in a row."""
-    from sparsemean._kernels import compiling, judging
+    from sparsemean._kernels import columns, compiling
 
     if compiling.plainly(values.size):
         return np.asarray(np.abs(values.T, order="C"))
     out: npt.NDArray[Float] = np.empty(values.shape[::-1], dtype=values.dtype)
-    judging.turned_sizes(values, out)
+    columns.turned_sizes(values, out)
     return out
 
 

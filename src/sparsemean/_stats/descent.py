@@ -10,7 +10,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._kernels import judging
+from sparsemean._kernels import columns
 from sparsemean._util.records import FloatArray
 
 Matrix = npt.NDArray[np.floating]
@@ -63,7 +63,7 @@ def _shift(v: FloatArray, cap: float, *, low: float = -math.inf, high: float = m
     """Return the θ between low and high with Σ clip(v − θ, 0, cap) = 1; None if it is far from zero."""
     theta, same = 0.0, (math.nan, math.nan)
     for _ in range(LOOKS):
-        total, free, capped = judging.look(v, theta, cap)
+        total, free, capped = columns.look(v, theta, cap)
         excess = total + capped * cap - 1
         newton = theta + excess / free if free else math.nan
         if excess == 0 or newton == theta or (free, capped) == same:
@@ -162,7 +162,7 @@ def follow(descent: Descent, directions: list[tuple[Matrix, float]], rows: Matri
         rates, shifts = (np.array(descent.moves) / cap).astype(np.float32).T
         vectors, centres = zip(*directions[: rates.size], strict=True)
         along = np.array(vectors) @ rows.T
-        judging.follow(along, np.array(centres, dtype=np.float32), rates.copy(), shifts.copy(), weights)
+        columns.follow(along, np.array(centres, dtype=np.float32), rates.copy(), shifts.copy(), weights)
     return weights
 
 
