@@ -18,8 +18,6 @@ DEEP, LINE = 32, 8
 """Rows that are read before they are turned, and the doubles of a cache line."""
 LANES = 16
 """Numbers that are worked on side by side, a few vectors of doubles: in the same order on every processor."""
-NEAR = 16
-"""Values that a step of a walk passes one by one before it looks for its place by halving."""
 
 
 # Signs of any nest of buckets, one column after the other: with gaps or without, about null values or zero.
@@ -316,50 +314,26 @@ def count_below(x: Array, J: int, mu: float) -> int:
 def walk(ordered: Array, alpha: float, eta: float, times: Array, out: Array) -> None:
     """Run the subgradient method on rows of sorted bucket means; ``out[k]`` is μ̂ after ``times[k]`` steps.
 
-    ``below`` and ``through`` point at #{x̄ < μ̂} and #{x̄ ≤ μ̂} and move with μ̂, so that a step costs O(1). NaN, which
-    stands for a bucket without a value and is sorted to the end, does not count.
+    NaN, which stands for a bucket without a value and is sorted to the end, does not count.
     """
     for f in range(ordered.shape[0]):
         x = ordered[f]
-        J = values_in(x)
+        J = count_below(x, x.size, np.inf)
         u = v = alpha
-        below = through = 0
         t = 0
         for k in range(times.size):
             while True:
                 mu = u * u - v * v
-                # A step passes a few values. Where many are equal, as zeros are, it may pass all of them, and the next
-                # one all of them back: those are not counted one by one.
-                left = NEAR
-                while left and below < J and x[below] < mu:
-                    below, left = below + 1, left - 1
-                while left and below > 0 and x[below - 1] >= mu:
-                    below, left = below - 1, left - 1
-                if left == 0:
-                    below = count_below(x, J, mu)
-                left = NEAR
-                while left and through < J and x[through] <= mu:
-                    through, left = through + 1, left - 1
-                while left and through > 0 and x[through - 1] > mu:
-                    through, left = through - 1, left - 1
-                if left == 0:
-                    through = count_below(x, J, np.nextafter(mu, np.inf))
                 if t >= times[k]:
                     break
+                below = through = count_below(x, J, mu)
+                if below < J and x[below] == mu:
+                    through = count_below(x, J, np.nextafter(mu, np.inf))
                 beta = (J - through - below) / max(1, J)
                 u *= 1.0 + eta * beta
                 v *= 1.0 - eta * beta
                 t += 1
             out[k, f] = mu
-
-
-@compiled()
-def values_in(x: Array) -> int:
-    """Return how many of sorted values come before the NaN at their end."""
-    count = x.size
-    while count > 0 and x[count - 1] != x[count - 1]:
-        count -= 1
-    return count
 
 
 # What judging rows asks of a table: sizes by columns, medians of rows, where far values meet.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 import numpy as np
 
@@ -41,8 +40,6 @@ GAUSSIAN_BOUND = 0.5 / math.erfc(1.0)
 """P(Σ aᵢεᵢ ≥ z) is at most 3.18 times that of a standard normal variable: fair signs εᵢ, Σ aᵢ² = 1."""
 
 
-KEPT = 2_000_000
-"""Rows up to which a deal is kept for the next call."""
 WIDTH = 64
 """Columns of a task, at least."""
 
@@ -70,14 +67,7 @@ def symmetry_p(x: FloatArray, rows: IntArray | None = None, *, n_jobs: int | Non
 
 def deal(n: int) -> tuple[IntArray, int]:
     """Return the order in which n rows are dealt, at random but always the same, and the size of a group."""
-    return (_kept_order if n <= KEPT else _order)(n), next(size for least, size in GROUPS if n >= least)
-
-
-def _order(n: int) -> IntArray:
-    return np.random.default_rng(0).permutation(n)
-
-
-_kept_order = lru_cache(maxsize=2)(_order)
+    return np.random.default_rng(0).permutation(n), next(size for least, size in GROUPS if n >= least)
 
 
 def dealt_rows(n: int) -> tuple[IntArray, int]:
