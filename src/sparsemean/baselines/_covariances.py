@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sparsemean._stats.descent import Matrix, descend, largest_weight
+from sparsemean._stats.descent import descend, largest_weight
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
 
 Product: TypeAlias = Callable[[FloatArray], FloatArray]
@@ -32,29 +32,20 @@ class WeightedCovariance:
     Parameters
     ----------
     X : array of shape (n, d)
-        Finite rows, with squares that do not overflow in ``dtype``.
-    dtype : type
-        Precision of the matrix.
+        Finite rows, with squares that do not overflow.
 
     Attributes
     ----------
     peak : array of shape (d,)
         The largest second moments met since the matrix was last computed anew.
-    share : float
-        No entry (a, b) is off by more than this times √(peak_a peak_b).
     """
 
-    def __init__(self, X: FloatArray, dtype: type[np.floating] = np.float64) -> None:
-        self.X, self.dtype = X, dtype
-        self.eps = float(np.finfo(dtype).eps)
-        self.w = np.full(X.shape[0], np.nan)
-        self.rows: Matrix = np.empty((0, 0))
-        self.matrix: Matrix = np.empty((0, 0))
-        self.mean: Matrix = np.empty(0)
-        self.peak: Matrix = np.empty(0)
-        self.share = 0.0
+    def __init__(self, X: FloatArray) -> None:
+        self.X, self.w = X, np.full(X.shape[0], np.nan)
+        self.rows = self.matrix = np.empty((0, 0))
+        self.mean = self.peak = np.empty(0)
 
-    def at(self, w: FloatArray) -> Matrix:
+    def at(self, w: FloatArray) -> FloatArray:
         """Return Σ_w for weights that add up to one; it is changed by the next call."""
         changed = np.flatnonzero(w != self.w)
         if np.isnan(self.w[0]):
@@ -68,28 +59,25 @@ class WeightedCovariance:
         return self.matrix
 
     def _update(self, w: FloatArray, changed: IntArray) -> None:
-        change = (w[changed] - self.w[changed]).astype(self.dtype)
+        change = w[changed] - self.w[changed]
         moved = self.rows[changed]
         mean = self.mean + change @ moved
         # The means' own squares ride along as two more rows.
         moved = np.concatenate([moved, [self.mean, mean]])
-        change = np.concatenate([change, np.array([1, -1], dtype=self.dtype)])
+        change = np.concatenate([change, [1.0, -1.0]])
         self.matrix += (change[:, None] * moved).T @ moved
         self.w, self.mean = w, mean
         self.peak = np.maximum(self.peak, self.matrix.diagonal() + mean * mean)
-        # One rounding for each product of the update; ten stand for those of the means and of the sum itself.
-        self.share += (changed.size + 10) * self.eps
 
     def _anew(self, w: FloatArray) -> None:
-        self.w, self.mean = w, w.astype(self.dtype) @ self.rows
-        scaled = np.sqrt(w).astype(self.dtype)[:, None] * self.rows
+        self.w, self.mean = w, w @ self.rows
+        scaled = np.sqrt(w)[:, None] * self.rows
         self.matrix = scaled.T @ scaled
         self.peak = self.matrix.diagonal().copy()
         self.matrix -= self.mean[:, None] * self.mean
-        self.share = (w.size + 10) * self.eps
 
     def _centre(self, w: FloatArray) -> None:
-        self.rows = (self.X - w @ self.X).astype(self.dtype, copy=False)
+        self.rows = self.X - w @ self.X
         self._anew(w)
 
 
@@ -221,17 +209,9 @@ def chebyshev(product: Product, block: FloatArray, image: FloatArray, *, bottom:
 
 # The k×k part of a covariance that departs most from the identity.
 
-WHOLE = 128
-"""Up to this many features the whole matrix is kept in double: there is nothing to save."""
-LARGEST_ROUGH = 1e15
-"""Rows up to this size have squares and sums that single precision holds."""
-
 
 class LargestBlock:
     """The objective of the sparse descent: the squared F,k,k-norm of Σ_w − I, and its gradient in w.
-
-    Only k×k entries of Σ_w matter at a time, and which ones takes few digits to tell: the whole matrix is made in
-    single precision, its error bounded, and in double no more than the entries that this leaves in the running.
 
     Parameters
     ----------
@@ -244,14 +224,12 @@ class LargestBlock:
     """
 
     def __init__(self, X: FloatArray, k: int, *, unit: float = 1.0) -> None:
-        self.X, self.k, self.unit = X, k, unit
-        largest = max(float(X.max()), -float(X.min()))
-        rough = X.shape[1] > WHOLE and largest < LARGEST_ROUGH
-        self.covariance = WeightedCovariance(X, np.float32 if rough else np.float64)
+        self.X, self.k, self.unit, self.covariance = X, k, unit, WeightedCovariance(X)
 
     def __call__(self, w: FloatArray, below: float) -> tuple[float, FloatArray] | None:
         """Return the norm and g_i = (x_iᵀZx_i − x_i·Z(Xᵀw) − x_i·Zᵀ(Xᵀw)) / ‖Z‖_F, or None if it is not below."""
-        rows, columns, M = self._in_the_running(w)
+        M = self.covariance.at(w).copy()
+        M.flat[:: M.shape[0] + 1] -= self.unit
         sums = largest_squares(M, self.k)
         best = np.argsort(-sums, kind="stable")[: self.k]
         value = float(sums[best].sum())
@@ -260,70 +238,14 @@ class LargestBlock:
         if value == 0:
             return value, np.zeros(w.size)
         best.sort()
-        return value, self._gradient(w, rows[best], columns, M[best]) / math.sqrt(value)
+        return value, self._gradient(w, best, M[best]) / math.sqrt(value)
 
-    def _in_the_running(self, w: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
-        """Return rows and columns of Σ_w − I that hold whatever may be among the k×k entries, and those in double."""
-        k, d = self.k, self.X.shape[1]
-        if d <= WHOLE:
-            return np.arange(d), np.arange(d), self._less_identity(self.covariance.at(w), np.arange(d))
-        M = self.covariance.at(w)
-        root = np.sqrt(self.covariance.peak.astype(np.float64))
-        error = self.covariance.share * root * root.max()
-        bounds = self._bounds(M, error)
-        likely = np.argpartition(bounds, -k)[-k:]
-        least = self._norms(M, likely) - math.sqrt(k) * error[likely]
-        rows = np.flatnonzero(bounds >= max(float(least.min()), 0.0))
-        if rows.size > k:
-            # The k largest values of a row move by no more than its error when each of its entries does.
-            norms, slack = self._norms(M, rows), math.sqrt(k) * error[rows]
-            rows = rows[norms + slack >= np.partition(norms - slack, -k)[-k]]
-        return rows, *self._entries(w, M, rows, error)
-
-    def _bounds(self, M: Matrix, error: FloatArray) -> FloatArray:
-        """Return what the norm of the k largest entries of each row cannot exceed, from the largest other one."""
-        # Set aside and put back: with a copy of it the matrix would be there twice.
-        diagonal = M.diagonal().copy()
-        M.flat[:: M.shape[0] + 1] = 0
-        largest = np.maximum(M.max(axis=0), -M.min(axis=0)).astype(np.float64)
-        M.flat[:: M.shape[0] + 1] = diagonal
-        own, other = np.abs(diagonal.astype(np.float64) - self.unit) + error, largest + error
-        return np.asarray(np.sqrt(np.maximum(own, other) ** 2 + (self.k - 1) * other**2))
-
-    def _norms(self, M: Matrix, rows: IntArray) -> FloatArray:
-        """Return the norm of the k largest entries of some rows, in single precision."""
-        return np.asarray(np.sqrt(largest_squares(self._less_identity(M, rows), self.k)))
-
-    def _less_identity(self, M: Matrix, rows: IntArray) -> FloatArray:
-        some = M[rows].astype(np.float64)
-        some[np.arange(rows.size), rows] -= self.unit
-        return some
-
-    def _entries(self, w: FloatArray, M: Matrix, rows: IntArray, error: FloatArray) -> tuple[IntArray, FloatArray]:
-        """Return all columns that may hold one of the k largest entries of these rows, and the entries in double."""
-        some = self._less_identity(M, rows)
-        place = some.shape[1] - self.k
-        # Twice the error, as the entry and the one that it is compared with may both be off.
-        least = np.partition(some, place, axis=1)[:, place] - 2 * error[rows]
-        columns = np.flatnonzero((some >= least[:, None]).any(axis=0))
-        return columns, self._exact(w, rows, columns)
-
-    def _exact(self, w: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
-        left, right = self._columns(rows), self._columns(columns)
-        exact = (w[:, None] * (left - w @ left)).T @ (right - w @ right)
-        exact[rows[:, None] == columns] -= self.unit
-        return np.asarray(exact)
-
-    def _columns(self, places: IntArray) -> FloatArray:
-        """Return some columns, given in ascending order; all of them without a copy."""
-        return self.X if places.size == self.X.shape[1] else self.X[:, places]
-
-    def _gradient(self, w: FloatArray, rows: IntArray, columns: IntArray, M: FloatArray) -> FloatArray:
-        """Return Σ_r (x_ir y_ir − x_ir (Zx̄)_r − x̄_r y_ir) with y = XZᵀ, from the columns that Z uses."""
+    def _gradient(self, w: FloatArray, rows: IntArray, M: FloatArray) -> FloatArray:
+        """Return Σ_r (x_ir y_ir − x_ir (Zx̄)_r − x̄_r y_ir) with y = XZᵀ, Z the largest entries of these rows."""
         entries = np.argsort(-M, axis=1, kind="stable")[:, : self.k]
         Z = np.zeros_like(M)
         np.put_along_axis(Z, entries, np.take_along_axis(M, entries, axis=1), axis=1)
-        x, y = self._columns(rows), self._columns(columns) @ Z.T
+        x, y = self.X if rows.size == self.X.shape[1] else self.X[:, rows], self.X @ Z.T
         return np.asarray(np.einsum("ir,ir->i", x, y) - x @ (w @ y) - y @ (w @ x))
 
 

@@ -192,7 +192,7 @@ class CertifiedVariance:
 
     def __call__(self, w: FloatArray, below: float) -> tuple[float, FloatArray] | None:
         """Return the bound and g_i = y_iᵀAy_i − 2 y_iᵀA(Σ w_j y_j), or None if it is not below ``below``."""
-        S = np.asarray(self.covariance.at(w), dtype=np.float64)
+        S = self.covariance.at(w)
         # Refused once it is certain that less than half a gap could be won: bounds half a gap apart always tell.
         enough = (1 - self.gap / 2) * below
         bound = self.certificate.evaluate(S, gap=self.gap, enough=enough)
