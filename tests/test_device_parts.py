@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import specification
 
 import sparsemean as sm
 from sparsemean._data import as_table
@@ -120,11 +121,11 @@ def test_bucket_means_of_a_few_columns(partition: Partition, null: bool, order: 
     found = Columns(there, kind, columns, shift).level_means(partition, partition.depth)
     assert len(found) == partition.depth
     if shift is None:
-        every = [reference.bucket_means(plain, partition, level=level) for level in range(partition.depth)]
+        every = [specification.bucket_means(plain, partition, level=level) for level in range(partition.depth)]
     else:  # sums are row by row here, as the specification has it
         away = plain - shift
         means, sizes = (
-            [reference.bucket_means(x, partition, level=level) for level in range(partition.depth)]
+            [specification.bucket_means(x, partition, level=level) for level in range(partition.depth)]
             for x in (away, np.abs(away))
         )
         every = reference.settled_means(means, sizes, partition, **options)

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import specification
 
 from sparsemean import Estimate, load, simulate, sparse_mean
-from sparsemean._kernels import reference
 from sparsemean._stats.buckets import assign_paper_buckets
 from sparsemean._stats.planning import PRESET
 from sparsemean.errors import InputError
@@ -42,8 +42,8 @@ def test_table_has_the_selected_features_strongest_first(estimate: Estimate) -> 
 
 
 def test_trajectory_is_the_plain_iteration(estimate: Estimate) -> None:
-    means = reference.bucket_means(DATA.X, assign_paper_buckets(600, 240, 3))
-    expected = reference.subgm(means, alpha=1e-5, eta=0.05, times=range(601))
+    means = specification.bucket_means(DATA.X, assign_paper_buckets(600, 240, 3))
+    expected = specification.subgm(means, alpha=1e-5, eta=0.05, times=range(601))
     np.testing.assert_array_equal(estimate.trajectory([0, 99, 5]), expected[:, [0, 99, 5]])
     np.testing.assert_array_equal(estimate.trajectory(NAMES[3]), expected[:, [3]])
     np.testing.assert_array_equal(estimate.trajectory(-1, n_iter=10), expected[:11, [99]])

@@ -6,10 +6,10 @@ from itertools import islice
 
 import numpy as np
 import pytest
+import specification
 
 from sparsemean import Estimate, simulate
 from sparsemean import sparse_mean as any_sparse_mean
-from sparsemean._kernels import reference
 from sparsemean._stats.buckets import assign_paper_buckets
 from sparsemean._stats.planning import PRESET
 from sparsemean.errors import InputError
@@ -27,8 +27,8 @@ def sparse_mean(X: object, **options: object) -> Estimate:
 
 def algorithm_1(X: np.ndarray, n_buckets: int, seed: int, min_selected: int = 2) -> tuple[np.ndarray, ...]:
     """Stage 1 line by line: support, values and u² + v² after 200 and 600 plain iterations."""
-    means = reference.bucket_means(X, assign_paper_buckets(X.shape[0], n_buckets, seed))
-    states = list(islice(reference.subgm_steps(means, alpha=ALPHA, eta=ETA), 601))
+    means = specification.bucket_means(X, assign_paper_buckets(X.shape[0], n_buckets, seed))
+    states = list(islice(specification.subgm_steps(means, alpha=ALPHA, eta=ETA), 601))
     first, last = ((u * u - v * v, u * u + v * v) for u, v in (states[200], states[600]))
     support = np.flatnonzero(np.abs(first[0]) >= ALPHA)
     if support.size < min_selected:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import specification
 from scipy import sparse, stats
 
 import sparsemean as sm
@@ -17,7 +18,7 @@ from sparsemean import SparseMeanDifference, certify
 from sparsemean._evidence import means
 from sparsemean._evidence.means import LOG_ALONE, LOG_JOINT, MeanContrast, slack_of
 from sparsemean._evidence.ranks import Contrast, WorstCase
-from sparsemean._kernels import influence, reference
+from sparsemean._kernels import influence
 from sparsemean._stats import nulls
 from sparsemean._util.plans import BadRows, Side
 from sparsemean._util.records import FloatArray, MeanDifferenceTest
@@ -79,8 +80,8 @@ def largest_p(
     for sign in (1, -1):
         least = np.inf
         for centre in np.linspace(low - 1, high + 1, 4001):
-            s1 = sign * reference.influence((first - centre - sign * min_effect) / u1, test.kappa).sum()
-            s2 = sign * reference.influence((second - centre) / u2, test.kappa).sum()
+            s1 = sign * specification.influence((first - centre - sign * min_effect) / u1, test.kappa).sum()
+            s2 = sign * specification.influence((second - centre) / u2, test.kappa).sum()
             joint = w1 * s1 - w2 * s2 - w1 * b1 - w2 * b2 - slack.joint + LOG_JOINT
             alone = max(s1 - b1 - slack.alone[0], -s2 - b2 - slack.alone[1]) + LOG_ALONE
             least = min(least, max(joint, alone))
@@ -149,7 +150,7 @@ def test_what_sums_say_between_centres_is_never_overstated(cells: int) -> None:
 
         def sums(centres: FloatArray, values: list[FloatArray] = values) -> list[FloatArray]:
             each = [(v[:, np.newaxis] - centres) for v in values]
-            return [reference.influence(away, test.kappa).sum(axis=0) for away in each]
+            return [specification.influence(away, test.kappa).sum(axis=0) for away in each]
 
         ends, fine = np.linspace(-2, 2, cells + 1), np.linspace(-2, 2, 2001)
         first, second = (each[np.newaxis] for each in sums(ends))
@@ -169,7 +170,7 @@ def test_what_a_sum_is_between_centres_is_never_overstated() -> None:
         bend = 50 * 8 * kappa**2 / (4 * kappa - 1)
         for step, share in product((0.05, 0.3, 1.0), (0.0, 0.25, 0.5, 0.9, 1.0)):
             near, far, between = (
-                float(reference.influence(x - centre * step, kappa).sum()) for centre in (0.0, 1.0, share)
+                float(specification.influence(x - centre * step, kappa).sum()) for centre in (0.0, 1.0, share)
             )
             given = (np.array([value]) for value in (near, far, share, bend * step**2))
             found = float(means.least_between(*given)[0])

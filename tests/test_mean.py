@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import specification
 from scipy import sparse, stats
 
 import sparsemean as sm
 from sparsemean._data import as_table, open_file
 from sparsemean._evidence import means
 from sparsemean._fit.one_sample import fit
-from sparsemean._kernels import influence, reference
+from sparsemean._kernels import influence
 from sparsemean._stats import nulls, planning
 from sparsemean._stats.arrays import on_host
 from sparsemean._stats.decision import rejected, rule_of
@@ -96,7 +97,7 @@ def test_sums_are_those_of_the_formula() -> None:
     log_odds, largest = math.log(2 * d / level), math.log(4 * test.kappa / (4 * test.kappa - 1))
     a = math.sqrt((log_odds + 2 * m * largest) / (n * test.kappa)) / SCALE
     np.testing.assert_allclose(test.unit, 1 / a, rtol=1e-9)
-    sums = reference.influence(a * X, test.kappa).sum(axis=0)
+    sums = specification.influence(a * X, test.kappa).sum(axis=0)
     over = np.abs(sums) - n * test.kappa * a**2 * SCALE**2 - 2 * m * largest
     np.testing.assert_allclose(result.p_values, np.minimum(1, 2 * np.exp(-np.maximum(over, 0))), rtol=1e-5)
     np.testing.assert_allclose(result.beta, sums / (n * largest), atol=1e-8)
@@ -232,7 +233,7 @@ def test_values_lie_inside_and_ends_are_where_the_test_turns() -> None:
     assert (low < value).all()
     assert (value < high).all()
     unit, kappa = result.mean_test.unit[0], result.mean_test.kappa  # type: ignore[union-attr]
-    assert np.abs(reference.influence((X[:, result.support] - value) / unit, kappa).sum(axis=0)).max() < 1e-4
+    assert np.abs(specification.influence((X[:, result.support] - value) / unit, kappa).sum(axis=0)).max() < 1e-4
     ends = result.interval([0, 7], level=0.9)
     fitted = result.mean_test
     limit = nulls.bound(fitted, 0.1, 8)  # type: ignore[arg-type]
@@ -313,7 +314,9 @@ def test_sides_and_min_effect(alternative: str, delta: float) -> None:
     found = sm.sparse_mean(X, alternative=alternative, min_effect=delta, null=0.1, **options)
     test = found.mean_test
     assert test is not None
-    upper, lower = (reference.influence((X - 0.1 + by) / test.unit, test.kappa).sum(axis=0) for by in (-delta, delta))
+    upper, lower = (
+        specification.influence((X - 0.1 + by) / test.unit, test.kappa).sum(axis=0) for by in (-delta, delta)
+    )
     sides = {"two-sided": np.maximum(upper, -lower), "greater": upper, "less": -lower}[alternative]
     slack = test.bias + 2 * 8 * math.log(4 * test.kappa / (4 * test.kappa - 1))
     factor = 2 if alternative == "two-sided" else 1

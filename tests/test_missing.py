@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import specification
 from scipy import sparse, stats
 
 from sparsemean import Estimate, SparseMean, SparseMeanDifference, load, simulate, sparse_mean
@@ -19,7 +20,6 @@ from sparsemean._evidence.ranks import LOG_2
 from sparsemean._fit.one_sample import fit
 from sparsemean._fit.refinement import refined
 from sparsemean._fit.two_sample import compare
-from sparsemean._kernels import reference
 from sparsemean._stats import path
 from sparsemean._stats.buckets import assign_block_buckets
 from sparsemean._stats.nulls import log_tails
@@ -133,7 +133,7 @@ def test_counts_follow_what_is_there() -> None:
 
 
 def test_means_of_larger_buckets_are_those_of_the_values_they_have() -> None:
-    means = reference.bucket_means(GAPS, assign_block_buckets(600, (1, 2, 4), 0), level=2, missing=True)
+    means = specification.bucket_means(GAPS, assign_block_buckets(600, (1, 2, 4), 0), level=2, missing=True)
     found = omit(GAPS, refine=None, bucket_sizes=(4,), contamination=0.01)
     assert found.mean[0] == pytest.approx(np.nanmedian(means[:, 0]), rel=1e-15)
     np.testing.assert_array_equal(found.counts.present[0], np.sum(~np.isnan(means), axis=0))
@@ -143,12 +143,12 @@ def test_paths_have_the_rate_of_the_buckets_there_are() -> None:
     found = omit(GAPS, **{**PRESET, "n_buckets": 300})
     from sparsemean._stats.buckets import assign_buckets
 
-    means = reference.bucket_means(GAPS, assign_buckets(found.plan, found.seed), missing=True)
-    walked = reference.subgm(means, alpha=1e-5, eta=0.05, times=(200, 600))
+    means = specification.bucket_means(GAPS, assign_buckets(found.plan, found.seed), missing=True)
+    walked = specification.subgm(means, alpha=1e-5, eta=0.05, times=(200, 600))
     np.testing.assert_array_equal(found.support, np.flatnonzero(np.abs(walked[0]) >= 1e-5))
     np.testing.assert_allclose(found.mean[found.support], walked[1][found.support], rtol=1e-12)
     np.testing.assert_array_equal(
-        found.entry_time[:20], reference.entry_times(means[:, :20], alpha=1e-5, eta=0.05, horizon=100_000)
+        found.entry_time[:20], specification.entry_times(means[:, :20], alpha=1e-5, eta=0.05, horizon=100_000)
     )
     np.testing.assert_allclose(found.trajectory([0, 9], n_iter=200)[-1], walked[0][[0, 9]], rtol=1e-9, atol=1e-20)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import specification
 
 from sparsemean._kernels import reference
 from sparsemean._stats import path
@@ -19,7 +20,7 @@ def test_counts_settle_all_but_the_unfinished(first: int, alpha: float, eta: flo
         problem = draw(seed)
         partition = assign_paper_buckets(problem.X.shape[0], problem.n_buckets, seed)
         counts = reference.count_signs(problem.X, partition)
-        means = reference.bucket_means(problem.X, partition)
+        means = specification.bucket_means(problem.X, partition)
         free = {"alpha": alpha, "eta": eta}
         args = (counts.positive[0], counts.negative[0], problem.n_buckets)
         mu = path.closed_form_path(*args, **free, t=200)
@@ -27,10 +28,10 @@ def test_counts_settle_all_but_the_unfinished(first: int, alpha: float, eta: flo
         rest = path.needs_iteration(counts, mu, **free)
         settled = np.setdiff1d(np.arange(mu.size), rest)
         known = np.setdiff1d(np.arange(mu.size), path.entry_unsettled(counts, alpha=alpha))
-        expected = reference.subgm(means, **free, times=(200,))[0]
+        expected = specification.subgm(means, **free, times=(200,))[0]
         scale = np.hypot(expected, 2 * alpha**2)
         assert (np.abs(mu - expected) <= 1e-12 * scale)[settled].all()
-        np.testing.assert_array_equal(entry[known], reference.entry_times(means[:, known], **free))
+        np.testing.assert_array_equal(entry[known], specification.entry_times(means[:, known], **free))
 
 
 @pytest.mark.parametrize(("alpha", "eta"), [(1e-5, 0.05), (1e-3, 0.3), (0.3, 0.7)])
@@ -42,7 +43,7 @@ def test_event_walk_finds_the_entry_times(seed: int, alpha: float, eta: float) -
     means += alpha * rng.standard_normal(30)
     means[rng.random(means.shape) < 0.2] = 0.0
     np.testing.assert_array_equal(
-        path.entry_times(means, alpha=alpha, eta=eta), reference.entry_times(means, alpha=alpha, eta=eta)
+        path.entry_times(means, alpha=alpha, eta=eta), specification.entry_times(means, alpha=alpha, eta=eta)
     )
 
 

@@ -17,11 +17,26 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sparsemean._kernels import compiling, judging
-from sparsemean._stats import gaps, standardized
-from sparsemean._stats.gaps import apart, copies, far_values, leaning, no_coincidence
+from sparsemean._kernels import columns as column_loops
+from sparsemean._kernels import compiling
+from sparsemean._stats import row_scores as rows_room
+from sparsemean._stats import standardized
+from sparsemean._stats.directions import apart
 from sparsemean._stats.planning import MOST_ALLOWED
-from sparsemean._stats.row_scores import FEW, KINDS, LARGE, TOGETHER, joined_scores, row_scores, score_rows, trust_all
+from sparsemean._stats.row_scores import (
+    FEW,
+    KINDS,
+    LARGE,
+    TOGETHER,
+    copies,
+    far_values,
+    joined_scores,
+    leaning,
+    no_coincidence,
+    row_scores,
+    score_rows,
+    trust_all,
+)
 from sparsemean._stats.standardized import INNER, Entries, StandardizedRows
 from sparsemean._util.records import FloatArray, RowScores
 
@@ -418,26 +433,26 @@ def sorted_far_values(tails: Entries, shape: tuple[int, int]) -> set[tuple[int, 
     """Return the entries beyond gaps, column by column, by the definition: x₁ ≥ x₂ ≥ … and every spacing is tried."""
     n, p = shape
     outer = np.abs(tails.value.astype(np.float64))
-    counts = np.bincount(tails.row[outer > gaps.FAR], minlength=n)
+    counts = np.bincount(tails.row[outer > rows_room.FAR], minlength=n)
     usual = float(np.sort(counts)[n // 2] if n % 2 else np.sort(counts)[n // 2 - 1 : n // 2 + 1].mean())
-    spoken = (counts <= usual + gaps.SURELY * math.sqrt(usual + 1))[tails.row]
-    censored = np.log(np.minimum(outer, gaps.FAR) / INNER)
-    common = (censored[spoken].sum() + gaps.HEAVIEST) / (np.sum(outer[spoken] <= gaps.FAR) + 1)
+    spoken = (counts <= usual + rows_room.SURELY * math.sqrt(usual + 1))[tails.row]
+    censored = np.log(np.minimum(outer, rows_room.FAR) / INNER)
+    common = (censored[spoken].sum() + rows_room.HEAVIEST) / (np.sum(outer[spoken] <= rows_room.FAR) + 1)
     found: set[tuple[int, int]] = set()
     for column in range(p):
         mine = np.flatnonzero(tails.column == column)
-        within = int(np.sum(outer[mine] <= gaps.FAR))
-        far = mine[outer[mine] > gaps.FAR]
+        within = int(np.sum(outer[mine] <= rows_room.FAR))
+        far = mine[outer[mine] > rows_room.FAR]
         far = far[np.argsort(-outer[far], kind="stable")]
-        x = np.append(outer[far], gaps.FAR)
+        x = np.append(outer[far], rows_room.FAR)
         cut = 0
         for rank in range(1, far.size + 1):
-            spacing, m = math.log(x[rank - 1] / x[rank]), within + 1 + gaps.SHARED
-            exposure = max(censored[mine].sum() - rank * math.log(gaps.FAR / INNER), 0.0)
-            before, told = exposure + gaps.HEAVIEST + gaps.SHARED * common, min(m, gaps.TELLING)
+            spacing, m = math.log(x[rank - 1] / x[rank]), within + 1 + rows_room.SHARED
+            exposure = max(censored[mine].sum() - rank * math.log(rows_room.FAR / INNER), 0.0)
+            before, told = exposure + rows_room.HEAVIEST + rows_room.SHARED * common, min(m, rows_room.TELLING)
             evidence = told * math.log1p(rank * spacing * m / (before * told))
-            wide = spacing >= math.log(gaps.APART) and rank <= MOST_ALLOWED * n
-            if wide and evidence > math.log(np.sum(outer > gaps.FAR) / gaps.BY_CHANCE):
+            wide = spacing >= math.log(rows_room.APART) and rank <= MOST_ALLOWED * n
+            if wide and evidence > math.log(np.sum(outer > rows_room.FAR) / rows_room.BY_CHANCE):
                 cut = rank
         found |= {(int(tails.row[i]), column) for i in far[:cut]}
     return found
@@ -451,7 +466,7 @@ def test_far_values_are_those_beyond_gaps_of_sorted_columns(seed: int) -> None:
     X[rng.integers(0, n, 3), rng.integers(0, p, 3)] *= rng.choice([10.0, 1e3, 1e15, 1e300])
     X[: n // 50] += rng.choice([5.0, 20.0, 100.0])
     table = StandardizedRows(np.round(X) if seed % 4 == 0 else X)
-    found = gaps.far_values(table.tail_entries, table.ratios.shape)
+    found = rows_room.far_values(table.tail_entries, table.ratios.shape)
     assert set(zip(found.row.tolist(), found.column.tolist(), strict=True)) == sorted_far_values(
         table.tail_entries, table.ratios.shape
     )
@@ -464,7 +479,7 @@ def test_medians_of_rows_by_bits_are_those_of_sorted_rows(k: int) -> None:
     X[::11] *= np.float32(1e15)
     X[::13, ::2] = np.float32(-1e18)
     out, columns = np.empty(500, dtype=np.float32), np.arange(k) * 2
-    judging.row_medians(X.view(np.int32), columns, out.view(np.int32))
+    column_loops.row_medians(X.view(np.int32), columns, out.view(np.int32))
     np.testing.assert_array_equal(out, np.maximum(np.sort(np.abs(X[:, columns]), axis=1)[:, k // 2], 1))
 
 

@@ -12,7 +12,7 @@ from sparsemean._evidence.signs import of_signs
 from sparsemean._kernels.memory_layout import strided
 from sparsemean._stats.arrays import middle, without
 from sparsemean._stats.buckets import assign_block_buckets
-from sparsemean._stats.covariance import top_eigenpairs
+from sparsemean._stats.descent import top_eigenpairs
 from sparsemean._stats.signed_ranks import caps_of
 from sparsemean._util.records import Counts
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from specification import subgm
 
 import sparsemean as sm
 from sparsemean._fit.theorems import CONVERGENCE, FULL, LOWER_BOUND, MEDIAN_OF_MEANS, theorem_rows, window
-from sparsemean._kernels.reference import subgm
 from sparsemean.errors import InputError
 
 from command import expect

@@ -17,10 +17,10 @@ from sparsemean.errors import InputError
 Rows = npt.NDArray[np.float64]
 NAMES = baselines.names()
 DRAWS = {"median_of_means", "geometric_median_of_means", "stability_filter"} | {
-    "sparse_directions", "sparse_sdp", "sparse_sdp_filter", "sparse_sos",
+    "sparse_directions", "sparse_sdp", "sparse_sos",
 }  # fmt: skip
 """Methods that deal rows at random: another order of rows is another deal."""
-CLIPS = {"sparse_sdp", "sparse_sdp_filter", "sparse_sos"}
+CLIPS = {"sparse_sdp", "sparse_sos"}
 """Methods whose weights are those of rows that were clipped first."""
 WIDEST = {"sparse_sos": 24}
 """Most columns of methods that refuse more."""

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from sparsemean import baselines, simulate
-from sparsemean._stats import covariance
-from sparsemean._stats.covariance import TopEigenpair
-from sparsemean._stats.descent import descend, largest_weight, spectral_descent
+from sparsemean._stats.descent import descend, largest_weight
+from sparsemean.baselines import _covariances
+from sparsemean.baselines._covariances import TopEigenpair, spectral_descent
 
 import plain_baselines
 
@@ -110,7 +110,7 @@ def test_a_direction_orthogonal_to_the_last_ones_is_found() -> None:
 def test_falls_back_on_a_full_decomposition(monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.random.default_rng(2).standard_normal((80, 50))
     expected = spectral_descent(X, 0.1, n_iter=10).mean
-    monkeypatch.setattr(covariance, "ROUNDS", 1)
+    monkeypatch.setattr(_covariances, "ROUNDS", 1)
     np.testing.assert_allclose(spectral_descent(X, 0.1, n_iter=10).mean, expected, atol=1e-9)
 
 

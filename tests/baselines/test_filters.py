@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from scipy.linalg import expm
 from scipy.optimize import linprog
 
 from sparsemean import baselines, simulate
@@ -21,8 +20,6 @@ from sparsemean._util.records import LocationEstimate
 from sparsemean.baselines import BaselineWarning
 from sparsemean.baselines.filters import (
     begin,
-    entropy_scores,
-    filter_to,
     largest_deviation,
     lighten,
     most_weight,
@@ -36,7 +33,7 @@ from conftest import Claims
 
 Rows = npt.NDArray[np.float64]
 N, D, EPSILON = 2000, 50, 0.1
-FILTERS = ("dense_filter", "quantum_entropy", "agnostic_filter")
+FILTERS = ("dense_filter", "agnostic_filter")
 Attack = Callable[[np.random.Generator, int], Rows]
 ATTACKS: dict[str, tuple[Attack, float]] = {
     "far rows": (lambda rng, m: 100 * rng.standard_normal((m, D)), 0.02),
@@ -100,8 +97,8 @@ def test_works_with_fewer_rows_than_features(name: str) -> None:
     assert np.linalg.norm(found - clean) < 0.25 * np.linalg.norm(X.mean(axis=0) - clean)
 
 
-@pytest.mark.parametrize("name", ["dense_filter", "quantum_entropy"])
-def test_no_more_than_twice_epsilon_is_taken(name: str) -> None:
+def test_no_more_than_twice_epsilon_is_taken() -> None:
+    name = "dense_filter"
     X = np.random.default_rng(5).standard_cauchy((500, 10))
     found = baselines.get(name).detailed(X, contamination=0.05)
     assert found.weights is not None
@@ -144,42 +141,6 @@ def test_first_filter_step_by_hand() -> None:
     found = baselines.get("dense_filter").detailed(X, contamination=EPSILON)
     assert found.iterations == 1
     np.testing.assert_allclose(found.mean, w @ X / w.sum(), atol=1e-10)
-
-
-def test_entropy_scores_are_those_of_the_matrix_exponential() -> None:
-    rng = np.random.default_rng(8)
-    Z = rng.standard_normal((20, 4))
-    M = 4 * np.cov(Z.T) / np.linalg.norm(np.cov(Z.T), 2)
-    U = expm(M) / np.trace(expm(M))
-    scores, u, along = entropy_scores(Z, M)
-    np.testing.assert_allclose(scores, [z @ U @ z for z in Z], rtol=1e-10)
-    np.testing.assert_allclose(np.sort(u), np.linalg.eigvalsh(U), rtol=1e-9)
-    np.testing.assert_allclose(along**2 @ u, scores, rtol=1e-12)
-
-
-def test_entropy_scores_go_from_length_to_top_direction() -> None:
-    Z = np.random.default_rng(9).standard_normal((30, 5)) * [1, 1, 1, 1, 3]
-    covariance = Z.T @ Z / 30
-    np.testing.assert_allclose(entropy_scores(Z, 0 * covariance)[0], (Z**2).sum(axis=1) / 5, rtol=1e-12)
-    v = np.linalg.eigh(covariance)[1][:, -1]
-    np.testing.assert_allclose(entropy_scores(Z, 1e4 * covariance)[0], (Z @ v) ** 2, rtol=1e-10)
-
-
-def test_one_dimensional_filter_takes_the_fewest_steps() -> None:
-    rng = np.random.default_rng(10)
-    parts = np.concatenate([rng.standard_normal(500), 9 + rng.standard_normal(50)])[:, np.newaxis]
-    parts -= parts.mean()
-    scores, w = parts[:, 0] ** 2, np.ones(550)
-
-    def variance(w: Rows) -> float:
-        return float(np.cov(parts[:, 0], aweights=w, bias=True))
-
-    steps = [w * (1 - scores / scores.max()) ** K for K in range(200)]
-    for target in (6.0, 3.0, 1.2):
-        K = next(K for K, tried in enumerate(steps) if variance(tried) <= target)
-        np.testing.assert_allclose(filter_to(w, scores, parts, target=target, budget=400.0), steps[K], atol=1e-12)
-    assert filter_to(w, scores, parts, target=0.0, budget=30.0).sum() == pytest.approx(520)
-    np.testing.assert_array_equal(filter_to(w, scores, parts, target=1e9, budget=30.0), w)
 
 
 def test_the_program_of_one_column_is_a_linear_one() -> None:

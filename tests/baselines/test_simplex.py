@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from sparsemean._kernels import judging, reference
+from sparsemean._kernels import columns, reference
 from sparsemean._stats.descent import project_capped_simplex
 
 import plain_baselines
@@ -132,4 +132,4 @@ def test_agrees_with_sorting(kind: str, n: int, share: float) -> None:
 def test_the_compiled_look_has_the_bits_of_the_readable_one(n: int) -> None:
     v = np.random.default_rng(n).standard_normal(n)
     for cap in (0.5, 1 / n, 3.0):
-        assert judging.look.machine(v, -0.25, cap) == reference.look(v, -0.25, cap)
+        assert columns.look.machine(v, -0.25, cap) == reference.look(v, -0.25, cap)

@@ -11,8 +11,8 @@ from scipy.optimize import linprog
 
 from sparsemean import baselines, simulate
 from sparsemean._fit.refinement import refined
-from sparsemean._kernels import directions as kernels
 from sparsemean._util.records import FloatArray
+from sparsemean.baselines import _sign_vectors as kernels
 from sparsemean.baselines import directions
 from sparsemean.errors import InputError
 from sparsemean.studies.methods import find_attack

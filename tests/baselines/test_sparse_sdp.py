@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pytest
 
 from sparsemean import baselines, simulate
-from sparsemean._stats.sparse_variance import SparseBound, SparseVariance
 from sparsemean._util.records import LocationEstimate
 from sparsemean.baselines import BaselineWarning, descent
+from sparsemean.baselines._sparse_variance import SparseBound, SparseVariance
 from sparsemean.baselines.descent import CertifiedVariance, clip_columns
 
 import plain_baselines
@@ -225,18 +225,15 @@ def test_half_of_a_column_equal(share: float) -> None:
     assert not clipped.rows[:, 2].any()
 
 
-# The two methods.
-
-NAMES = ("sparse_sdp", "sparse_sdp_filter")
-both = pytest.mark.parametrize("name", NAMES)
+# The method.
 
 
-def located(name: str, X: Rows, contamination: float = 0.1, k: int = 4, seed: int = 0) -> LocationEstimate:
-    return baselines.get(name).detailed(X, contamination=contamination, k=k, random_state=seed)
+def located(X: Rows, contamination: float = 0.1, k: int = 4, seed: int = 0) -> LocationEstimate:
+    return baselines.get("sparse_sdp").detailed(X, contamination=contamination, k=k, random_state=seed)
 
 
-def error(X: Any, name: str = "sparse_sdp", seed: int = 0) -> float:
-    return float(np.linalg.norm(located(name, X.X, seed=seed).mean - X.mean))
+def error(X: Any, seed: int = 0) -> float:
+    return float(np.linalg.norm(located(X.X, seed=seed).mean - X.mean))
 
 
 def edges() -> dict[str, tuple[Rows, float, int]]:
@@ -259,12 +256,11 @@ def edges() -> dict[str, tuple[Rows, float, int]]:
     }
 
 
-@both
 @pytest.mark.parametrize("case", edges())
-def test_edge_rows(name: str, case: str) -> None:
+def test_edge_rows(case: str) -> None:
     X, contamination, k = edges()[case]
     with np.errstate(all="raise", under="ignore"):
-        found = located(name, X, contamination, k)
+        found = located(X, contamination, k)
     kept = np.flatnonzero(found.mean)
     assert kept.size == k
     np.testing.assert_allclose(found.mean[kept], 3.0, atol=0.8)
@@ -272,24 +268,22 @@ def test_edge_rows(name: str, case: str) -> None:
     assert found.weights.sum() == pytest.approx(1, abs=1e-12)
 
 
-@both
-def test_without_contamination_it_is_the_mean_of_the_largest_entries(name: str) -> None:
+def test_without_contamination_it_is_the_mean_of_the_largest_entries() -> None:
     X = np.random.default_rng(0).standard_normal((50, 6)) + np.array([9, 8, 0, 0, 0, 0])
-    np.testing.assert_allclose(located(name, X, 0.0, 2).mean[:2], X.mean(axis=0)[:2], atol=1e-14)
+    np.testing.assert_allclose(located(X, 0.0, 2).mean[:2], X.mean(axis=0)[:2], atol=1e-14)
 
 
-@both
-def test_weights_follow_neither_shift_nor_scale(name: str) -> None:
+def test_weights_follow_neither_shift_nor_scale() -> None:
     X = simulate.make_contaminated(200, 12, [3.0, -2.0], random_state=1).X
-    weights = located(name, X, k=2).weights
+    weights = located(X, k=2).weights
     assert weights is not None
     for rows in (4.0 * X, X + np.linspace(-8, 8, 12), 2.0**-300 * X):
-        np.testing.assert_allclose(located(name, rows, k=2).weights, weights, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(located(rows, k=2).weights, weights, rtol=1e-6, atol=1e-9)
 
 
 def test_weights_are_feasible_and_lower_the_certificate() -> None:
     X = simulate.make_contaminated(300, 20, MEANS, random_state=2).X
-    w = located("sparse_sdp", X).weights
+    w = located(X).weights
     assert w is not None
     assert w.min() >= 0
     assert w.max() <= 1 / 270 * (1 + 1e-12)
@@ -303,50 +297,20 @@ def test_weights_are_feasible_and_lower_the_certificate() -> None:
 
 def test_all_columns_are_the_dense_descent_on_clipped_rows() -> None:
     X = simulate.make_contaminated(300, 5, MEANS, random_state=3).X
-    found = located("sparse_sdp", X, k=5)
+    found = located(X, k=5)
     clipped = clip_columns(X, 0.1, 5, rng=np.random.default_rng(0))
     top = np.linalg.eigvalsh(plain_baselines.covariance(clipped.rows, found.weights))[-1]
     dense = baselines.get("dense_gd").detailed(clipped.rows, contamination=0.1).weights
     assert top == pytest.approx(np.linalg.eigvalsh(plain_baselines.covariance(clipped.rows, dense))[-1], rel=0.02)
 
 
-def test_the_filter_stops_where_the_upper_bound_does() -> None:
-    rng = np.random.default_rng(7)
-    X = rng.standard_normal((800, 20))
-    X[:, 0] += 3
-    X[:60, :4] += 4
-    found = located("sparse_sdp_filter", X, k=4)
-    clipped = clip_columns(X, 0.1, 4, rng=np.random.default_rng(0))
-    target = descent.EXCESS * np.median(clipped.variances)
-    assert found.weights is not None
-    assert found.iterations > 0
-    assert not found.notes
-    assert found.weights.max() <= 1 / (800 - 160)
-    bound = SparseVariance(4).evaluate(plain_baselines.covariance(clipped.rows, found.weights), gap=1e-4)
-    assert bound.lower <= target
-    start = SparseVariance(4).evaluate(plain_baselines.covariance(clipped.rows, np.full(800, 1 / 800)), gap=1e-3)
-    assert start.lower > target
-    assert np.linalg.norm(found.mean - [3.0, *[0.0] * 19]) < 0.35
-
-
-def test_the_filter_says_where_nothing_is_certified() -> None:
-    X = simulate.make_contaminated(300, 20, MEANS, shape=2.0, random_state=4).X
-    found = located("sparse_sdp_filter", X)
-    assert not found.converged
-    assert found.notes[0].startswith("took 2ε of the weight")
-    assert found.weights is not None
-    assert (1 - found.weights / found.weights.max()).sum() <= 60 + 1e-6
-
-
-@both
-def test_many_columns_are_warned_of_first(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_columns_are_warned_of_first(monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.random.default_rng(8).standard_normal((60, 6))
     monkeypatch.setattr(descent, "SLOW", 6)
-    monkeypatch.setattr(descent, "EXCESS", 9.0)
-    with pytest.warns(BaselineWarning, match=rf"^{name}: 6 columns may take minutes") as caught:
-        baselines.get(name)(X, contamination=0.1, k=2, random_state=0)
+    with pytest.warns(BaselineWarning, match=r"^sparse_sdp: 6 columns may take minutes") as caught:
+        baselines.get("sparse_sdp")(X, contamination=0.1, k=2, random_state=0)
     assert caught[0].filename == __file__
-    baselines.get(name)(X, contamination=0.1, k=6, random_state=0)  # a plain eigenvalue, which takes no time
+    baselines.get("sparse_sdp")(X, contamination=0.1, k=6, random_state=0)  # a plain eigenvalue, which takes no time
 
 
 # Errors. Constants were chosen on seeds from 2000 on.
@@ -404,7 +368,7 @@ def test_seconds(d: int, seconds: int, long_version: bool, claims: Claims) -> No
         pytest.skip("measured in the long version")
     X = simulate.make_contaminated(600, d, MEANS, random_state=0).X
     start = time.process_time()
-    located("sparse_sdp", X)
+    located(X)
     took = time.process_time() - start
     claims.add(f"sparse_sdp seconds, n = 600, d = {d}", f"{took:.1f}", f"≤ {seconds}", "0")
     assert took <= seconds

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from sparsemean import baselines, simulate
-from sparsemean._stats.sparse_variance import SparseVariance
 from sparsemean._util.records import FloatArray
 from sparsemean.baselines import sum_of_squares
+from sparsemean.baselines._sparse_variance import SparseVariance
 from sparsemean.baselines.sum_of_squares import PseudoExpectations, SumsOfSquares
 from sparsemean.errors import InputError, MissingExtraError
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from specification import NAME, hodges_lehmann, pseudomedian
 
-from sparsemean._stats.location import NAME, hodges_lehmann, pseudomedian
 from sparsemean._util.records import FloatArray
 
 

@@ -11,8 +11,8 @@ import math
 import numpy as np
 import pytest
 from scipy import optimize, stats
+from specification import Centre, student_t
 
-from sparsemean._stats.location import Centre, student_t
 from sparsemean._util.records import FloatArray
 
 

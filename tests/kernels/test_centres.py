@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import pytest
+from specification import candidates, pseudomedian
 
 from sparsemean._kernels import centres
-from sparsemean._stats.arrays import dropna
-from sparsemean._stats.covariance import GAUSSIAN
-from sparsemean._stats.location import DEGREES, FAR, FEWEST, NEAR, candidates, pseudomedian
+from sparsemean._stats.arrays import GAUSSIAN, dropna
+from sparsemean._stats.location import DEGREES, FAR, FEWEST, NEAR
 from sparsemean._util.records import FloatArray
 
 RULE = centres.Rule(degrees=DEGREES, gaussian=GAUSSIAN, far=FAR, near=NEAR, fewest=FEWEST)

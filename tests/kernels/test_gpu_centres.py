@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import specification
 
 from sparsemean._kernels import gpu_blocks
 from sparsemean._stats import location
-from sparsemean._stats.arrays import dropna, medians
-from sparsemean._stats.covariance import GAUSSIAN
+from sparsemean._stats.arrays import GAUSSIAN, dropna, medians
 
 from emulated import needs_compiler
 
@@ -42,7 +42,7 @@ RULE: dict[str, Any] = {
 
 def compare(cupy: Any, X: np.ndarray, start: np.ndarray | None = None) -> None:
     columns = gpu_blocks.sorted_columns(cupy.asarray(X))
-    expected = np.array([location.pseudomedian(x) if (x := dropna(column)).size else np.nan for column in X.T])
+    expected = np.array([specification.pseudomedian(x) if (x := dropna(column)).size else np.nan for column in X.T])
     found = gpu_blocks.starts(columns, by_median=False)
     np.testing.assert_array_equal(found.get(), expected)
     middle = [np.median(x) if (x := dropna(column)).size else np.nan for column in X.T]
@@ -51,7 +51,7 @@ def compare(cupy: Any, X: np.ndarray, start: np.ndarray | None = None) -> None:
     values, errors, compared = gpu_blocks.locate(columns, cupy.asarray(start), **RULE)
     for k, column in enumerate(X.T):
         x = dropna(column)
-        inner, *others = location.candidates(x, start[k])
+        inner, *others = specification.candidates(x, start[k])
         assert values[k, 0] == inner.value or np.isnan(inner.value)
         assert errors[k, 0] == inner.error
         assert compared[k] == ((others[0].name != inner.name) if x.size else -1)

@@ -29,7 +29,7 @@ from command import expect as run
 
 Arguments = tuple[Any, ...]
 MODULES = (
-    "cells", "centres", "columns", "directions", "groups", "influence", "judging", "loops",
+    "cells", "centres", "columns", "groups", "influence", "loops",
     "rank_tails", "rank_transforms", "rounding", "signed_ranks", "sparse",
 )  # fmt: skip
 
@@ -291,7 +291,7 @@ CASES: dict[str, Callable[[np.random.Generator, int, str], Iterator[Arguments]]]
     "centres.start_rows": starts,
     "centres.student_sums": likelihoods,
     "columns.nested_means": nested,
-    "judging.meet": meetings,
+    "columns.meet": meetings,
     "centres.ordered_difference": ordered,
     "centres.split_differences": differences,
     "rank_transforms.log_choose": choices,
@@ -308,8 +308,8 @@ CASES: dict[str, Callable[[np.random.Generator, int, str], Iterator[Arguments]]]
     "signed_ranks.next_mean": means,
     "signed_ranks.saddlepoint": tails,
     "signed_ranks.sum_above": above,
-    "judging.follow": follows,
-    "judging.look": looks,
+    "columns.follow": follows,
+    "columns.look": looks,
 }
 """Arguments for every kernel with a partner that is called from outside, or whose partner is another function."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -88,12 +89,15 @@ def test_a_foreign_file_in_its_place_is_kept_apart(tmp_path: Path) -> None:
     assert store.notes
 
 
-def test_a_trial_that_is_there_twice_counts_once(tmp_path: Path) -> None:
-    first = studies.run(SWEEP, n_jobs=1, out=tmp_path)
-    for path in tmp_path.glob("*.jsonl"):
-        header, *lines = path.read_bytes().splitlines()
-        path.write_bytes(b"\n".join([header, *lines, *lines, b""]))
-    assert studies.run(SWEEP, n_jobs=1, out=tmp_path).equals(first)
+@pytest.mark.parametrize("edited", ["_kernels/cpu.py", "baselines/medians.py", "_report/page.py"])
+def test_an_edit_of_any_file_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edited: str) -> None:
+    before, package = engine.fingerprint(), Path(engine.__file__).parents[1]
+    copy = Path(shutil.copytree(package, tmp_path / "sparsemean", ignore=shutil.ignore_patterns("__pycache__")))
+    monkeypatch.setattr(engine, "__file__", str(copy / "studies" / "engine.py"))
+    assert engine.fingerprint.__wrapped__() == before
+    with (copy / edited).open("a") as file:
+        file.write("\n# edited\n")
+    assert engine.fingerprint.__wrapped__() != before
 
 
 def test_a_folder_in_use_is_refused_until_its_run_has_ended(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import pytest
 
 from sparsemean.studies.figures import Options, runtime
 from sparsemean.studies.figures.lower_bound import log_log
-from sparsemean.studies.figures.runtime import Allowance, Climb
 
 
 @pytest.mark.parametrize("exponent", [-1.0, 0.0, 0.5, 2.0])
@@ -40,7 +39,7 @@ def test_wide_data_have_the_law_of_the_paper() -> None:
     from scipy.stats import kstest, t
 
     setting = replace(runtime.BASE, d=5000)
-    data = runtime.draw(setting, seed=0)
+    data = runtime.simulated(setting, seed=0)
     assert data.X.dtype == np.float32
     np.testing.assert_array_equal(data.corrupted, np.arange(540, 600))
     residual = data.X - data.mean
@@ -48,42 +47,43 @@ def test_wide_data_have_the_law_of_the_paper() -> None:
     for part in (residual[:540, 4:404], residual[540:, :]):
         assert kstest(part.ravel()[:100_000].astype(float), t(3.1).cdf).pvalue > 1e-3
     np.testing.assert_allclose(np.median(residual, axis=0)[:4], 0, atol=0.3)
-    np.testing.assert_array_equal(runtime.draw(setting, seed=0).X, data.X)
+    np.testing.assert_array_equal(runtime.simulated(setting, seed=0).X, data.X)
 
 
-def test_a_method_stops_when_its_allowance_is_spent() -> None:
-    climb = Climb(Allowance(seconds=1.0, repeating=0.0))
-    climb.times = {10: 0.01, 100: 0.1}
-    assert climb.expected() == pytest.approx(1.0)
-    assert climb.may_try(1000, 1e6)
-    climb.times[1000] = 0.9
-    assert not climb.may_try(10_000, 1e6)
-    assert climb.stopped == "10,000 features would take about 8 s"
-    assert not Climb(Allowance()).may_try(10, runtime.MOST_BYTES * 2)
-    slow = Climb(Allowance(seconds=0.0))
-    assert slow.time(5, lambda: 3) == 3
-    assert slow.stopped.startswith("5 features took")
-
-
-def test_best_of_takes_the_shortest_and_keeps_the_answer() -> None:
+def test_best_of_takes_the_shortest_and_keeps_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "REPEATS", 3)
     calls = iter(range(100))
-    seconds, answer = runtime.best_of(lambda: next(calls), Allowance(repeats=3))
+    seconds, answer = runtime.best_of(lambda: next(calls))
     assert answer == 2
     assert 0 <= seconds < 0.1
+    assert runtime.best_of(lambda: next(calls), warm=True)[1] == 6
 
 
 def test_it_is_made_and_reports_slopes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import pandas as pd
 
-    monkeypatch.setattr(runtime, "QUICK_GRID", (100, 316))
+    monkeypatch.setattr(runtime, "QUICK_GRID", (100, 300, 400))
     monkeypatch.setattr(runtime, "TAIL", 100)
-    monkeypatch.setattr(runtime, "QUICK_ALLOWANCE", Allowance(seconds=5.0, repeating=0.0))
+    monkeypatch.setattr(runtime, "REPEATING", 0.0)
+    monkeypatch.setattr(runtime, "QUICK_SECONDS", 60.0)
+    monkeypatch.setattr(runtime, "MOST_BYTES", runtime.bytes_needed("sparse_GD", 600, 300))
     outcome = runtime.make(Options(tmp_path, quick=True))
-    assert list(outcome.table.method) == list(runtime.COLOURS)
-    assert (outcome.table.largest_d == 316).all()
+    assert list(outcome.table.method) == list(runtime.METHODS)
+    stopped = outcome.table.method.isin(runtime.QUADRATIC)
+    assert list(outcome.table.largest_d) == [300 if stops else 400 for stops in stopped]
+    assert outcome.table.stopped[stopped].str.startswith("400 features would need").all()
+    assert not outcome.table.stopped[~stopped].any()
     times = pd.read_csv(tmp_path / "runtime.csv")
-    part = times[(times.part == "wide") & (times.method == "stage_1")]
-    assert outcome.table.slope_tail[0] == pytest.approx(log_log(part.d, part.seconds).value)
-    published = times[(times.part == "published grid") & (times.method == "stage_1") & (times.d == 300)]
-    assert published.published_seconds.item() == pytest.approx(1.522, abs=5e-4)
+    part = times[times.method == "stage_1"]
+    assert outcome.table.slope[0] == pytest.approx(log_log(part.d, part.seconds).value)
+    assert part[part.d == 300].published_seconds.item() == pytest.approx(1.522, abs=5e-4)
     assert outcome.images[0].stat().st_size > 10_000
+
+
+def test_a_method_stops_after_a_call_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "QUICK_GRID", (100, 300))
+    monkeypatch.setattr(runtime, "METHODS", ("stage_1",))
+    monkeypatch.setattr(runtime, "QUICK_SECONDS", 0.0)
+    times, stopped = runtime.measure(Options(tmp_path, quick=True))
+    assert list(times.d) == [100]
+    assert stopped["stage_1"] == "100 features took 0 s"

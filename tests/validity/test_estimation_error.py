@@ -21,11 +21,11 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
+from specification import student_t
 
 from sparsemean import SparseMean, baselines, simulate, sparse_mean
 from sparsemean._kernels import cpu
 from sparsemean._stats.buckets import assign_paper_buckets
-from sparsemean._stats.location import student_t
 from sparsemean._stats.planning import PRESET, paper_buckets
 from sparsemean._util.checks import Bunch
 

@@ -12,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean import baselines
-from sparsemean._stats.arrays import near, on_device, on_host, scales, some_rows
-from sparsemean._stats.covariance import GAUSSIAN, RoughEigenpair
-from sparsemean._stats.descent import descend, follow, largest_weight
+from sparsemean._stats.arrays import GAUSSIAN, near, on_device, on_host, scales, some_rows
+from sparsemean._stats.descent import RoughEigenpair, descend, follow, largest_weight
 from sparsemean._stats.location import DEGREES, FAR, FEWEST, NAMES, NEAR, NOTHING
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
 from sparsemean.errors import InputError

@@ -1,4 +1,4 @@
-"""What is made of columns of a table where it lies: signs counted, copies, bucket means and walks, skewness of groups.
+"""What is made of a table where it lies: signs counted, copies, bucket means and walks, skewness, sizes and medians.
 
 Element (i, c) of a table lies at ``memory[start + i * step + c * across]``.
 """
@@ -8,18 +8,16 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemean._kernels.compiling import compiled
-from sparsemean._kernels.loops import is_bad, nearer, present
+from sparsemean._kernels.loops import is_bad, nearer
 from sparsemean._kernels.memory_layout import Array
 from sparsemean._kernels.rounding import DOUBLES, ROUNDING
 
 TILE = 16
-"""Columns that are read together: neighbours share cache lines, and each is written to a line of its own."""
+"""Columns, and rows, that are read together: neighbours share cache lines, each is written to a line of its own."""
 DEEP, LINE = 32, 8
 """Rows that are read before they are turned, and the doubles of a cache line."""
 LANES = 16
-"""Groups whose skewness is computed side by side: a few vectors of doubles."""
-NEAR = 16
-"""Values that a step of a walk passes one by one before it looks for its place by halving."""
+"""Numbers that are worked on side by side, a few vectors of doubles: in the same order on every processor."""
 
 
 # Signs of any nest of buckets, one column after the other: with gaps or without, about null values or zero.
@@ -114,48 +112,6 @@ def settled(total: float, size: float, number: float, null: float, reach: float,
     """Return the sum of a number of values about a null value, or zero where rounding may have made what is there."""
     off = ROUNDING * reach * (number * abs(null) + size) + min(reach, DOUBLES) * (rows * size)
     return total if not (abs(total) <= off) else 0.0
-
-
-@compiled()
-def count_quads(
-    memory: Array, start: int, step: int, across: int, places: Array, neg: Array, zero: Array, near: Array
-) -> bool:
-    """Count signs of nested buckets of 1, 2 and 4 places, one column after the other, in memory of any layout.
-
-    Empty places stand at the end and count as zeros, as in `loops.count_places`; ``near`` codes the nearest mean of
-    four.
-    """
-    rows = present(places)
-    bad = False
-    for c in range(neg.shape[1]):
-        at = start + c * across
-        n1 = n2 = n4 = z1 = z2 = z4 = 0
-        nearest = near[c]
-        total = 0.0
-        for k in range(0, places.size, 4):
-            xa, xb = element(memory, at, step, places[k]), element(memory, at, step, places[k + 1])
-            xc, xd = element(memory, at, step, places[k + 2]), element(memory, at, step, places[k + 3])
-            s, t = xa + xb, xc + xd
-            q = s + t
-            n1 += (xa < 0.0) + (xb < 0.0) + (xc < 0.0) + (xd < 0.0)
-            z1 += (xa == 0.0) + (xb == 0.0) + (xc == 0.0) + (xd == 0.0)
-            n2 += (s < 0.0) + (t < 0.0)
-            z2 += (s == 0.0) + (t == 0.0)
-            n4 += q < 0.0
-            z4 += q == 0.0
-            nearest = nearer(q * 0.25 if k + 4 <= rows else q / max(1, rows - k), nearest)
-            total += q - q
-        bad |= total != 0.0
-        neg[0, c], neg[1, c], neg[2, c] = n1, n2, n4
-        zero[0, c], zero[1, c], zero[2, c] = z1, z2, z4
-        near[c] = nearest
-    return bad
-
-
-@compiled()
-def element(memory: Array, start: int, step: int, index: int) -> float:
-    """Return an element of a column, 0 for a row that is not there (index < 0)."""
-    return np.float64(memory[np.uintp(start + index * step)]) if index >= 0 else 0.0
 
 
 # Copies and bucket means of a few columns.
@@ -358,36 +314,21 @@ def count_below(x: Array, J: int, mu: float) -> int:
 def walk(ordered: Array, alpha: float, eta: float, times: Array, out: Array) -> None:
     """Run the subgradient method on rows of sorted bucket means; ``out[k]`` is μ̂ after ``times[k]`` steps.
 
-    ``below`` and ``through`` point at #{x̄ < μ̂} and #{x̄ ≤ μ̂} and move with μ̂, so that a step costs O(1). NaN, which
-    stands for a bucket without a value and is sorted to the end, does not count.
+    NaN, which stands for a bucket without a value and is sorted to the end, does not count.
     """
     for f in range(ordered.shape[0]):
         x = ordered[f]
-        J = values_in(x)
+        J = count_below(x, x.size, np.inf)
         u = v = alpha
-        below = through = 0
         t = 0
         for k in range(times.size):
             while True:
                 mu = u * u - v * v
-                # A step passes a few values. Where many are equal, as zeros are, it may pass all of them, and the next
-                # one all of them back: those are not counted one by one.
-                left = NEAR
-                while left and below < J and x[below] < mu:
-                    below, left = below + 1, left - 1
-                while left and below > 0 and x[below - 1] >= mu:
-                    below, left = below - 1, left - 1
-                if left == 0:
-                    below = count_below(x, J, mu)
-                left = NEAR
-                while left and through < J and x[through] <= mu:
-                    through, left = through + 1, left - 1
-                while left and through > 0 and x[through - 1] > mu:
-                    through, left = through - 1, left - 1
-                if left == 0:
-                    through = count_below(x, J, np.nextafter(mu, np.inf))
                 if t >= times[k]:
                     break
+                below = through = count_below(x, J, mu)
+                if below < J and x[below] == mu:
+                    through = count_below(x, J, np.nextafter(mu, np.inf))
                 beta = (J - through - below) / max(1, J)
                 u *= 1.0 + eta * beta
                 v *= 1.0 - eta * beta
@@ -395,10 +336,104 @@ def walk(ordered: Array, alpha: float, eta: float, times: Array, out: Array) -> 
             out[k, f] = mu
 
 
+# What judging rows asks of a table: sizes by columns, medians of rows, where far values meet.
+
+NO_SIGN, ONE, OCTAVE = np.int32(0x7FFFFFFF), np.int32(0x3F800000), np.int32(1 << 23)
+"""Bits of a single-precision number: all but its sign; those of one; what lies between a number and its double."""
+
+
 @compiled()
-def values_in(x: Array) -> int:
-    """Return how many of sorted values come before the NaN at their end."""
-    count = x.size
-    while count > 0 and x[count - 1] != x[count - 1]:
-        count -= 1
+def turned_sizes(X: Array, out: Array) -> None:
+    """Write the absolute value of X[i, c] to out[c, i]."""
+    n, p = X.shape
+    for first_row in range(0, n, TILE):
+        last_row = min(first_row + TILE, n)
+        for first in range(0, p, TILE):
+            for c in range(first, min(first + TILE, p)):
+                for i in range(first_row, last_row):
+                    out[c, i] = abs(X[i, c])
+
+
+@compiled()
+def row_medians(X: Array, columns: Array, out: Array) -> None:
+    """Write the median absolute value of some columns of every row, the upper of two, or 1 where it is less.
+
+    Numbers are given, and written, as the bits of single precision: without their sign these rise with the numbers, so
+    that the median is found by halving. To count is one instruction for several columns, and half of the rows end at 1.
+    """
+    half = columns.size // 2
+    sizes = np.empty(columns.size, np.int32)
+    for i in range(X.shape[0]):
+        row = X[i]
+        for c in range(columns.size):
+            sizes[c] = row[columns[c]] & NO_SIGN
+        low, high = ONE, ONE
+        while _not_above(sizes, high) <= half:
+            low, high = high, high + OCTAVE
+        while high - low > 1:
+            middle = low + ((high - low) >> 1)
+            if _not_above(sizes, middle) > half:
+                high = middle
+            else:
+                low = middle
+        out[i] = high
+
+
+@compiled()
+def _not_above(sizes: Array, limit: np.int32) -> int:
+    count = 0
+    for size in sizes:
+        count += size <= limit
     return count
+
+
+@compiled(plain="reference")
+def meet(value: Array, column: Array, first: Array, kept: Array, met: Array) -> None:
+    """Add to ``met`` the products of every two columns over the entries first[i] … first[i + 1] of each row kept.
+
+    Columns rise within a row, so that all sums are above the diagonal.
+    """
+    for i in range(kept.size):
+        if not kept[i]:
+            continue
+        for a in range(first[i], first[i + 1]):
+            x, row = value[a], met[column[a]]
+            for b in range(a + 1, first[i + 1]):
+                row[column[b]] += x * value[b]
+
+
+# Weights in the capped simplex: one look of the projection, and many moves of rows that follow others, in one pass.
+
+
+@compiled(plain="reference")
+def look(v: Array, theta: float, cap: float) -> tuple[float, float, float]:
+    """Return the sum of all v − θ between 0 and cap, their number, and the number of those beyond."""
+    total, free, capped = np.zeros(LANES), np.zeros(LANES), np.zeros(LANES)
+    whole = v.size - v.size % LANES
+    for i in range(0, whole, LANES):
+        for j in range(LANES):
+            x = v[i + j] - theta
+            between = (x > 0.0) & (x < cap)
+            total[j] += x if between else 0.0
+            free[j] += 1.0 if between else 0.0
+            capped[j] += 1.0 if x >= cap else 0.0
+    for i in range(whole, v.size):
+        x = v[i] - theta
+        between = (x > 0.0) & (x < cap)
+        total[i - whole] += x if between else 0.0
+        free[0] += 1.0 if between else 0.0
+        capped[0] += 1.0 if x >= cap else 0.0
+    return total.sum(), free.sum(), capped.sum()
+
+
+@compiled(plain="reference")
+def follow(along: Array, centres: Array, rates: Array, shifts: Array, weights: Array) -> None:
+    """Move weights by w ← clip(w − rate·a(a − 2·centre) − shift, 0, 1) for each row a of ``along``."""
+    zero, one = np.float32(0.0), np.float32(1.0)
+    for t in range(rates.size):
+        twice, rate, shift = centres[t] + centres[t], rates[t], shifts[t]
+        for i in range(weights.size):
+            a = along[t, i]
+            w = weights[i] - rate * (a * (a - twice)) - shift
+            w = w if w > zero else zero
+            weights[i] = w if w < one else one

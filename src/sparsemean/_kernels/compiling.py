@@ -41,6 +41,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 HERE = Path(__file__).resolve().parent
+ROOMS = ("_kernels", "baselines")
+"""Where kernels stand, whose code may be compiled into others."""
 SMALL = 200_000
 """Values up to which a problem is small."""
 PATIENCE = 3.0
@@ -215,7 +217,8 @@ def folders() -> tuple[Path, ...]:
 
 def _sources() -> bytes | None:
     """Return a checksum of the sources of all kernels, None where they cannot be read."""
-    files = {file.name: file for file in resources.files("sparsemean._kernels").iterdir() if file.name.endswith(".py")}
+    package = resources.files("sparsemean")
+    files = {file.name: file for room in ROOMS for file in (package / room).iterdir() if file.name.endswith(".py")}
     digest = hashlib.sha256()
     try:
         for name in sorted(files):

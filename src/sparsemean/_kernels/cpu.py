@@ -116,12 +116,12 @@ def _add_up(
             for finite, done in _add_up(converted, partition, about, n_threads, total, part):
                 yield finite, (k + done) / len(pieces)
         return
-    tasks = _tasks(strided(X), partition, n_threads if X.size > SMALL else 1, centring)
+    gaps = total.present is not None and X.dtype.kind == "f"
+    tasks = _tasks(strided(X), partition, n_threads if X.size > SMALL else 1, centring, gaps=gaps)
     lock = threading.Lock()
-    run = _run_omitting if total.present is not None and X.dtype.kind == "f" else Task.__call__
 
     def work(task: Task) -> bool:
-        tally = run(task)
+        tally = task()
         at = slice(columns.start + tally.columns.start, columns.start + tally.columns.stop)
         with lock:
             total.positive[:, at] += tally.positive
@@ -135,28 +135,13 @@ def _add_up(
         yield finite, k / len(tasks)
 
 
-def _run_omitting(task: Task) -> Tally:
-    """Run a task as if nothing were missing, and value by value where something is or seems to be."""
-    if not _seem_missing(*task.args[:3]):
-        tally = task()
-        if tally.finite:
-            return tally
-    return task(gaps=True)
-
-
-def _seem_missing(view: Strided, partition: Partition, columns: slice) -> bool:
-    """Whether the first few rows have gaps in ``columns``."""
-    memory, start, step = view.of(columns)
-    width = columns.stop - columns.start
-    return bool(loops.any_missing(memory, start, step, view.column_step, partition.order[:PROBED], width))
-
-
-def _tasks(view: Strided, partition: Partition, n_threads: int, centring: Centring | None) -> list[Task]:
+def _tasks(view: Strided, partition: Partition, n_threads: int, centring: Centring | None, *, gaps: bool) -> list[Task]:
     """Cut the pass into independent pieces of work whose tallies add up."""
     d, quads = view.shape[1], partition.places is not None and partition.depth >= 3
-    if centring is not None or not view.rows_are_contiguous or (partition.depth > 1 and not quads):
+    along = view.rows_are_contiguous and (quads or (partition.depth == 1 and not gaps))
+    if centring is not None or not along:
         pieces = _cut(d, min(BLOCK_COLUMNS, -(-d // n_threads)))
-        return [partial(_by_columns, view, partition, columns, centring) for columns in pieces]
+        return [partial(_by_columns, view, partition, columns, centring, gaps=gaps) for columns in pieces]
     blocks = _cut(d, min(BLOCK_COLUMNS, max(MIN_COLUMNS, -(-d // n_threads))))
     stripes = max(1, n_threads // len(blocks))
     if not quads:
@@ -165,7 +150,7 @@ def _tasks(view: Strided, partition: Partition, n_threads: int, centring: Centri
     assert partition.places is not None
     n_places = partition.places.size
     places = _cut(n_places, -(-n_places // (BLOCK * stripes)) * BLOCK)
-    return [partial(_by_places, view, partition, c, p) for c, p in product(blocks, places)]
+    return [partial(_by_places, view, partition, c, p, gaps=gaps) for c, p in product(blocks, places)]
 
 
 def _cut(total: int, width: int) -> list[slice]:
@@ -173,24 +158,18 @@ def _cut(total: int, width: int) -> list[slice]:
     return [slice(a, min(a + width, total)) for a in range(0, total, max(1, width))]
 
 
-def _by_buckets(view: Strided, partition: Partition, columns: slice, buckets: slice, *, gaps: bool = False) -> Tally:
+def _by_buckets(view: Strided, partition: Partition, columns: slice, buckets: slice) -> Tally:
     """Count one level of buckets in rows that lie along memory."""
-    width, n_buckets = columns.stop - columns.start, buckets.stop - buckets.start
-    negative, other, here = np.zeros((3, 1, width), dtype=np.int32)
-    seen, near = np.zeros(width, dtype=np.int32), np.full(width, BEYOND)
-    offsets = partition.levels[0][buckets.start : buckets.stop + 1]
-    where = (*view.of(columns), partition.order, offsets)
-    if not gaps:
-        bad = loops.count_buckets(*where, _blank_row(view, width, 0), np.empty(width), negative[0], other[0], near)
-        return _tally(partition, columns, [n_buckets], negative, other, near, bad)
-    bad = loops.count_present_buckets(
-        *where, np.empty(width), np.empty(width, dtype=np.int32), other[0], negative[0], here[0], seen, near
-    )
-    missing = np.int32(offsets[-1] - offsets[0]) - seen
-    return Tally(columns, other, negative, decoded(near), not bad, (np.int32(n_buckets) - here, missing))
+    width, near = columns.stop - columns.start, np.full(columns.stop - columns.start, BEYOND)
+    negative, zero = np.zeros((2, 1, width), dtype=np.int32)
+    bad = loops.count_buckets(
+        *view.of(columns), partition.order, partition.levels[0][buckets.start : buckets.stop + 1],
+        _blank_row(view, width, 0), np.empty(width), negative[0], zero[0], near,
+    )  # fmt: skip
+    return _tally(partition, columns, [buckets.stop - buckets.start], negative, zero, near, bad)
 
 
-def _by_places(view: Strided, partition: Partition, columns: slice, places: slice, *, gaps: bool = False) -> Tally:
+def _by_places(view: Strided, partition: Partition, columns: slice, places: slice, *, gaps: bool) -> Tally:
     """Count nested buckets of blocks of 64 in rows that lie along memory."""
     assert partition.places is not None
     width, depth, wanted = columns.stop - columns.start, partition.depth, list(partition.wanted)
@@ -218,18 +197,12 @@ def _by_places(view: Strided, partition: Partition, columns: slice, places: slic
     return replace(tally, nearest=tally.nearest / 4) if depth == 3 else tally
 
 
-def _by_columns(
-    view: Strided, partition: Partition, columns: slice, centring: Centring | None, *, gaps: bool = False
-) -> Tally:
+def _by_columns(view: Strided, partition: Partition, columns: slice, centring: Centring | None, *, gaps: bool) -> Tally:
     """Count any nest of buckets column by column, with gaps or about null values where that is asked."""
     width, depth, n, wanted = columns.stop - columns.start, partition.depth, partition.n_rows, list(partition.wanted)
     pos, neg, here = np.zeros((3, depth, width), dtype=np.int32)
     seen, near, levels = np.zeros(width, dtype=np.int32), np.full(width, BEYOND), partition.levels[:depth]
     memory, start, step = view.of(columns)
-    if depth == 3 and partition.places is not None and centring is None and not gaps:
-        bad = column_loops.count_quads(memory, start, step, view.column_step, partition.places, neg, here, near)
-        n_buckets = [partition.places.size // size for size in partition.sizes[:depth]]
-        return _tally(partition, columns, n_buckets, neg, here, near, bad)
     null, reach = (np.zeros(width),) * 2 if centring is None else (part[columns] for part in centring)
     at_once = max(1, min(width, TURNED_AT_ONCE // view.shape[0])) if abs(view.column_step) < abs(step) else 0
     turned = np.empty((at_once, view.shape[0]))

@@ -290,20 +290,7 @@ def pair_up(quad: int, places: Array, stack: Array, neg: Array, zero: Array, nea
 
 # Data with gaps: NaN is a value that is not there. It enters a sum as zero, which changes no sum, and is not counted; a
 # bucket without any value counts for nothing. ``pos``, ``neg`` and ``here`` have a row for each level: sums above zero,
-# below zero, and buckets that hold a value; ``seen`` is the number of values.
-
-
-@compiled()
-def any_missing(memory: Array, start: int, step: int, across: int, rows: Array, width: int) -> bool:
-    """Whether some of ``rows`` have a value missing in one of ``width`` columns."""
-    for index in rows:
-        missing = 0
-        for i in range(width):
-            x = np.float64(memory[np.uintp(start + index * step + i * across)])
-            missing |= x != x
-        if missing:
-            return True
-    return False
+# below zero, and buckets that hold a value.
 
 
 @compiled()
@@ -318,32 +305,6 @@ def count_present_sums(sums: Array, counts: Array, pos: Array, neg: Array, here:
         near[i] = nearer(s / max(1, count), near[i])
         bad |= is_bad(s)
     return bad != 0
-
-
-@compiled()
-def count_present_buckets(
-    memory: Array, start: int, step: int, order: Array, offsets: Array, sums: Array, counts: Array,
-    pos: Array, neg: Array, here: Array, seen: Array, near: Array,
-) -> bool:  # fmt: skip
-    """Count one level of buckets in ``sums.size`` neighbouring columns."""
-    width = sums.size
-    bad = False
-    for j in range(offsets.size - 1):
-        for i in range(width):
-            sums[i] = 0.0
-            counts[i] = 0
-        for k in range(offsets[j], offsets[j + 1]):
-            at = start + order[k] * step
-            values = memory[at : at + width]
-            for i in range(width):
-                x = np.float64(values[i])
-                there = x == x
-                sums[i] += x if there else 0.0
-                counts[i] += np.int32(there)
-        bad |= count_present_sums(sums, counts, pos, neg, here, near)
-        for i in range(width):
-            seen[i] += counts[i]
-    return bad
 
 
 @compiled()

@@ -1,13 +1,13 @@
-"""The specification: counts, means and ranks in NumPy that a reader can check against the paper.
+"""Counts, means and ranks in NumPy alone: what small problems take, before anything is compiled; see ``compiling``.
 
-Most of it is what small problems take as well, before anything is compiled: see ``compiling``.
+It is the specification of the kernels of the same names; ``tests/specification.py`` has that of others.
 """
 
 from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
 from types import ModuleType
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._kernels import NotFiniteError, rank_tails, rounding
-from sparsemean._kernels.judging import LANES
+from sparsemean._kernels.columns import LANES
 from sparsemean._kernels.memory_layout import precision_of
 from sparsemean._kernels.signed_ranks import log_tail
 from sparsemean._util.records import CellCounts, Counts, FloatArray, IntArray, Partition
@@ -47,14 +47,6 @@ def rows_per_bucket(partition: Partition, level: int) -> IntArray:
     for above in partition.levels[1 : level + 1]:
         offsets = offsets[above]
     return np.diff(offsets)
-
-
-def bucket_means(
-    X: Array, partition: Partition, *, level: int = 0, columns: IntArray | None = None, missing: bool = False
-) -> FloatArray:
-    """Return the (J, features) bucket means x̄ at ``level``, of all features or of ``columns``."""
-    chosen = X if columns is None else X[:, columns]
-    return level_means(chosen, partition, depth=level + 1, missing=missing)[level]
 
 
 def _levels(
@@ -130,61 +122,6 @@ def nested_means(
             at += level.size - 1
 
 
-def subgm(means: FloatArray, *, alpha: float, eta: float, times: Iterable[int]) -> FloatArray:
-    """Run the paper's subgradient method and return μ̂ = u² − v² at each of the rising ``times``.
-
-    β(μ̂) = (#{x̄ > μ̂} − #{x̄ < μ̂})/J, u ← (1 + ηβ)u, v ← (1 − ηβ)v, from u = v = α (the paper's SubGM update).
-
-    Examples
-    --------
-    >>> subgm(np.array([[3.0], [4.0], [5.0]]), alpha=1e-2, eta=0.05, times=(0, 200)).round(2)
-    array([[0.  ],
-           [3.95]])
-    """
-    return _at(times, (u * u - v * v for u, v in subgm_steps(means, alpha=alpha, eta=eta)))
-
-
-def subgm_steps(means: FloatArray, *, alpha: float, eta: float) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield (u, v) for t = 0, 1, 2, … without end."""
-    J, d = np.maximum(1, np.sum(~np.isnan(means), axis=0)), means.shape[1]
-    u = np.full(d, alpha)
-    v = np.full(d, alpha)
-    while True:
-        yield u, v
-        mu = u * u - v * v
-        beta = (np.sum(means > mu, axis=0) - np.sum(means < mu, axis=0)) / J
-        u = u * (1.0 + eta * beta)
-        v = v * (1.0 - eta * beta)
-
-
-def _at(times: Iterable[int], path: Iterable[FloatArray]) -> FloatArray:
-    """Pick the points of an endless path at the rising ``times``."""
-    wanted = list(times)
-    points = dict(zip(range(wanted[-1] + 1), path, strict=False))
-    return np.stack([points[t] for t in wanted])
-
-
-def entry_times(means: FloatArray, *, alpha: float, eta: float, horizon: int = 1_000_000) -> FloatArray:
-    """Return the first t with |μ̂_t| ≥ α; infinity for a walk that stands still or turns back before."""
-    return np.array([_entry_time(column, alpha, eta, horizon) for column in means.T])
-
-
-def _entry_time(column: FloatArray, alpha: float, eta: float, horizon: int) -> float:
-    u = v = alpha
-    side = int(np.sum(column > 0)) - int(np.sum(column < 0))
-    for t in range(horizon):
-        mu = u * u - v * v
-        if abs(mu) >= alpha:
-            return float(t)
-        net = int(np.sum(column > mu)) - int(np.sum(column < mu))
-        if net * side <= 0:
-            break
-        beta = net / np.sum(~np.isnan(column))
-        u *= 1.0 + eta * beta
-        v *= 1.0 - eta * beta
-    return np.inf
-
-
 def count_pairs(X: FloatArray, cells: IntArray, strata: IntArray, against: IntArray) -> CellCounts:
     """Compare the values of every cell with those it is ``against``; NaN is no value, and cell −1 no cell."""
     n_cells, d = strata.size, X.shape[1]
@@ -213,62 +150,6 @@ def _compare(mine: FloatArray, theirs: FloatArray) -> tuple[int, int, int]:
     ordered = np.sort(theirs)
     below, through = (int(np.searchsorted(ordered, mine, side=side).sum()) for side in ("left", "right"))
     return below, through - below, mine.size + theirs.size - np.unique(np.concatenate((mine, theirs))).size
-
-
-def ordered_difference(a: FloatArray, b: FloatArray, k: int) -> float:
-    """Return the k-th smallest (from 1) of all differences a_i − b_j."""
-    return float(np.sort(np.subtract.outer(a, b), axis=None)[k - 1])
-
-
-def median_difference(a: FloatArray, b: FloatArray) -> float:
-    """Return the median of all differences a_i − b_j."""
-    return float(np.median(np.subtract.outer(a, b)))
-
-
-def influence(x: FloatArray, kappa: float) -> FloatArray:
-    """Return ψ(x) = −log(1 − x + κx²) up to 1/(2κ), constant beyond, odd: Catoni's (2012) influence, bounded.
-
-    Examples
-    --------
-    >>> influence(np.array([-0.5, 0.5, 3.0]), 0.5).round(4)
-    array([-0.47  ,  0.47  ,  0.6931])
-    """
-    t = np.minimum(np.abs(x), 0.5 / kappa)
-    return np.asarray(np.sign(x) * -np.log(1.0 - t + kappa * t * t))
-
-
-def influence_sums(X: Array, centre: FloatArray, unit: FloatArray, kappa: float) -> npt.NDArray[np.int64]:
-    """Return Σ ψ((x − centre)/unit) of every column in steps of 2⁻³²; NaN is no value.
-
-    Fast kernels have another logarithm, so that a rounded ψ of theirs may differ from this one by a step.
-    """
-    steps = np.rint(influence((np.asarray(X, dtype=np.float64) - centre) / unit, kappa) * 2.0**32)
-    return np.asarray(np.where(np.isnan(steps), 0.0, steps).astype(np.int64).sum(axis=0))
-
-
-# Bucket means of a few columns in NumPy alone: for roads that load no compiled kernels.
-
-
-def level_means(
-    values: Array,
-    partition: Partition,
-    *,
-    depth: int,
-    missing: bool = False,
-    null: FloatArray | None = None,
-    precision: float = 0.0,
-) -> list[FloatArray]:
-    """Return the (J, columns) bucket means of every level below ``depth``.
-
-    With ``missing`` means are those of the values that are there, and NaN where there are none. About a ``null`` value
-    what rounding may have made of zero is zero.
-    """
-    if null is not None:
-        away = np.asarray(values, dtype=np.float64) - null
-        means, sizes = (level_means(x, partition, depth=depth, missing=missing) for x in (away, np.abs(away)))
-        return settled_means(means, sizes, partition, null, precision)
-    with np.errstate(invalid="ignore"):
-        return [sums / counts for sums, counts in _levels(values, partition, depth, missing=missing)]
 
 
 def settled_means(
@@ -444,7 +325,7 @@ def student_sums(z: FloatArray, n: int, centre: float, scale: float, dof: float)
 
 
 def look(v: FloatArray, theta: float, cap: float) -> tuple[float, int, int]:
-    """Do what `judging.look` does."""
+    """Do what `columns.look` does."""
     x = v - theta
     free = (x > 0) & (x < cap)
     lanes = np.zeros((-(-v.size // LANES), LANES))
@@ -453,14 +334,14 @@ def look(v: FloatArray, theta: float, cap: float) -> tuple[float, int, int]:
 
 
 def follow(along: Singles, centres: Singles, rates: Singles, shifts: Singles, weights: Singles) -> None:
-    """Do what `judging.follow` does, move by move."""
+    """Do what `columns.follow` does, move by move."""
     for a, twice, rate, shift in zip(along, centres + centres, rates, shifts, strict=True):
         moved = weights - rate * (a * (a - twice)) - shift
         weights[:] = np.where(moved < 1, np.where(moved > 0, moved, 0), 1)
 
 
 def meet(value: Array, column: IntArray, first: IntArray, kept: Array, met: Array) -> None:
-    """Do what `judging.meet` does: products are listed row by row, and added in that order."""
+    """Do what `columns.meet` does: products are listed row by row, and added in that order."""
     left = np.repeat(np.where(kept, first[1:], 0), np.diff(first)) - np.arange(1, value.size + 1)
     left = np.maximum(left, 0)  # entries that come after in a row, none of rows that are not kept
     a = np.repeat(np.arange(value.size), left)

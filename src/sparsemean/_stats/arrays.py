@@ -17,6 +17,8 @@ from sparsemean._util.records import FloatArray, IntArray
 
 DEVICE = "cupy"
 """Told by the name of an array's module: asking CuPy itself would load it where there is no device."""
+GAUSSIAN = 1.4826
+"""1 / Φ⁻¹(3/4) as R rounds it: makes the median absolute deviation of Gaussian noise its standard deviation."""
 MANY = 8
 """Numbers for each value that may be looked up in a table; of more, those that occur are sorted."""
 MOST_KEYS = 1 << 62
@@ -294,12 +296,12 @@ def scales(values: npt.NDArray[Float], step: int) -> FloatArray:
 
 def _turned_sizes(values: npt.NDArray[Float]) -> npt.NDArray[Float]:
     """Return the absolute values of each column in a row."""
-    from sparsemean._kernels import compiling, judging
+    from sparsemean._kernels import columns, compiling
 
     if compiling.plainly(values.size):
         return np.asarray(np.abs(values.T, order="C"))
     out: npt.NDArray[Float] = np.empty(values.shape[::-1], dtype=values.dtype)
-    judging.turned_sizes(values, out)
+    columns.turned_sizes(values, out)
     return out
 
 

@@ -1,17 +1,20 @@
-"""Spectral descent over weights of rows in the capped simplex, in blocks of columns."""
+"""Descent over weights of rows in the capped simplex, and the top eigenvalue that it makes small."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-from sparsemean._kernels import judging
-from sparsemean._stats.covariance import Matrix, TopEigenpair, WeightedCovariance
-from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
+from sparsemean._kernels import columns
+from sparsemean._util.records import FloatArray
+
+Matrix = npt.NDArray[np.floating]
+Values = TypeVar("Values", FloatArray, npt.NDArray[np.float32])
 
 LOOKS = 100
 """Newton's method takes two to six; halving, where it is lost, no more than the digits of a number."""
@@ -60,7 +63,7 @@ def _shift(v: FloatArray, cap: float, *, low: float = -math.inf, high: float = m
     """Return the θ between low and high with Σ clip(v − θ, 0, cap) = 1; None if it is far from zero."""
     theta, same = 0.0, (math.nan, math.nan)
     for _ in range(LOOKS):
-        total, free, capped = judging.look(v, theta, cap)
+        total, free, capped = columns.look(v, theta, cap)
         excess = total + capped * cap - 1
         newton = theta + excess / free if free else math.nan
         if excess == 0 or newton == theta or (free, capped) == same:
@@ -75,126 +78,9 @@ def _shift(v: FloatArray, cap: float, *, low: float = -math.inf, high: float = m
     return theta
 
 
-# The k×k part of a covariance that departs most from the identity.
-
-SMALL = 128
-"""Up to this many features the whole matrix is kept in double: there is nothing to save."""
-LARGEST_ROUGH = 1e15
-"""Rows up to this size have squares and sums that single precision holds."""
-
-
-class LargestBlock:
-    """The objective of the sparse descent: the squared F,k,k-norm of Σ_w − I, and its gradient in w.
-
-    Only k×k entries of Σ_w matter at a time, and which ones takes few digits to tell: the whole matrix is made in
-    single precision, its error bounded, and in double no more than the entries that this leaves in the running.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Finite rows, with fourth powers that do not overflow.
-    k : int
-        Rows of the matrix, and entries in each, that count.
-    unit : float
-        The variance that stands for one in the scale of X.
-    """
-
-    def __init__(self, X: FloatArray, k: int, *, unit: float = 1.0) -> None:
-        self.X, self.k, self.unit = X, k, unit
-        largest = max(float(X.max()), -float(X.min()))
-        rough = X.shape[1] > SMALL and largest < LARGEST_ROUGH
-        self.covariance = WeightedCovariance(X, np.float32 if rough else np.float64)
-
-    def __call__(self, w: FloatArray, below: float) -> tuple[float, FloatArray] | None:
-        """Return the norm and g_i = (x_iᵀZx_i − x_i·Z(Xᵀw) − x_i·Zᵀ(Xᵀw)) / ‖Z‖_F, or None if it is not below."""
-        rows, columns, M = self._in_the_running(w)
-        sums = largest_squares(M, self.k)
-        best = np.argsort(-sums, kind="stable")[: self.k]
-        value = float(sums[best].sum())
-        if not value < below:
-            return None
-        if value == 0:
-            return value, np.zeros(w.size)
-        best.sort()
-        return value, self._gradient(w, rows[best], columns, M[best]) / math.sqrt(value)
-
-    def _in_the_running(self, w: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
-        """Return rows and columns of Σ_w − I that hold whatever may be among the k×k entries, and those in double."""
-        k, d = self.k, self.X.shape[1]
-        if d <= SMALL:
-            return np.arange(d), np.arange(d), self._less_identity(self.covariance.at(w), np.arange(d))
-        M = self.covariance.at(w)
-        root = np.sqrt(self.covariance.peak.astype(np.float64))
-        error = self.covariance.share * root * root.max()
-        bounds = self._bounds(M, error)
-        likely = np.argpartition(bounds, -k)[-k:]
-        least = self._norms(M, likely) - math.sqrt(k) * error[likely]
-        rows = np.flatnonzero(bounds >= max(float(least.min()), 0.0))
-        if rows.size > k:
-            # The k largest values of a row move by no more than its error when each of its entries does.
-            norms, slack = self._norms(M, rows), math.sqrt(k) * error[rows]
-            rows = rows[norms + slack >= np.partition(norms - slack, -k)[-k]]
-        return rows, *self._entries(w, M, rows, error)
-
-    def _bounds(self, M: Matrix, error: FloatArray) -> FloatArray:
-        """Return what the norm of the k largest entries of each row cannot exceed, from the largest other one."""
-        # Set aside and put back: with a copy of it the matrix would be there twice.
-        diagonal = M.diagonal().copy()
-        M.flat[:: M.shape[0] + 1] = 0
-        largest = np.maximum(M.max(axis=0), -M.min(axis=0)).astype(np.float64)
-        M.flat[:: M.shape[0] + 1] = diagonal
-        own, other = np.abs(diagonal.astype(np.float64) - self.unit) + error, largest + error
-        return np.asarray(np.sqrt(np.maximum(own, other) ** 2 + (self.k - 1) * other**2))
-
-    def _norms(self, M: Matrix, rows: IntArray) -> FloatArray:
-        """Return the norm of the k largest entries of some rows, in single precision."""
-        return np.asarray(np.sqrt(largest_squares(self._less_identity(M, rows), self.k)))
-
-    def _less_identity(self, M: Matrix, rows: IntArray) -> FloatArray:
-        some = M[rows].astype(np.float64)
-        some[np.arange(rows.size), rows] -= self.unit
-        return some
-
-    def _entries(self, w: FloatArray, M: Matrix, rows: IntArray, error: FloatArray) -> tuple[IntArray, FloatArray]:
-        """Return all columns that may hold one of the k largest entries of these rows, and the entries in double."""
-        some = self._less_identity(M, rows)
-        place = some.shape[1] - self.k
-        # Twice the error, as the entry and the one that it is compared with may both be off.
-        least = np.partition(some, place, axis=1)[:, place] - 2 * error[rows]
-        columns = np.flatnonzero((some >= least[:, None]).any(axis=0))
-        return columns, self._exact(w, rows, columns)
-
-    def _exact(self, w: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
-        left, right = self._columns(rows), self._columns(columns)
-        exact = (w[:, None] * (left - w @ left)).T @ (right - w @ right)
-        exact[rows[:, None] == columns] -= self.unit
-        return np.asarray(exact)
-
-    def _columns(self, places: IntArray) -> FloatArray:
-        """Return some columns, given in ascending order; all of them without a copy."""
-        return self.X if places.size == self.X.shape[1] else self.X[:, places]
-
-    def _gradient(self, w: FloatArray, rows: IntArray, columns: IntArray, M: FloatArray) -> FloatArray:
-        """Return Σ_r (x_ir y_ir − x_ir (Zx̄)_r − x̄_r y_ir) with y = XZᵀ, from the columns that Z uses."""
-        entries = np.argsort(-M, axis=1, kind="stable")[:, : self.k]
-        Z = np.zeros_like(M)
-        np.put_along_axis(Z, entries, np.take_along_axis(M, entries, axis=1), axis=1)
-        x, y = self._columns(rows), self._columns(columns) @ Z.T
-        return np.asarray(np.einsum("ir,ir->i", x, y) - x @ (w @ y) - y @ (w @ x))
-
-
-def largest_squares(rows: FloatArray, k: int) -> FloatArray:
-    """Return the sum of squares of the k largest entries of each row."""
-    place = rows.shape[1] - k
-    largest = np.partition(rows, place, axis=1)[:, place:]
-    return np.asarray(np.einsum("rc,rc->r", largest, largest))
-
-
 # Projected descent on the weights of rows: the search that the two gradient methods share.
 
 Evaluate: TypeAlias = Callable[[FloatArray, float], tuple[float, FloatArray] | None]
-SAFE = 1e30
-"""From 1/SAFE to SAFE eighth powers, which norms of gradients meet, neither overflow nor vanish."""
 STILL = float(np.finfo(np.float64).eps)
 """A step of less than this share of the largest weight moves nothing but the last digit."""
 
@@ -276,7 +162,7 @@ def follow(descent: Descent, directions: list[tuple[Matrix, float]], rows: Matri
         rates, shifts = (np.array(descent.moves) / cap).astype(np.float32).T
         vectors, centres = zip(*directions[: rates.size], strict=True)
         along = np.array(vectors) @ rows.T
-        judging.follow(along, np.array(centres, dtype=np.float32), rates.copy(), shifts.copy(), weights)
+        columns.follow(along, np.array(centres, dtype=np.float32), rates.copy(), shifts.copy(), weights)
     return weights
 
 
@@ -285,41 +171,81 @@ def largest_weight(n: int, contamination: float) -> float:
     return 1 / (n - round(contamination * n))
 
 
-def scale_of(X: FloatArray) -> float:
-    """Return the power of two by which rows are divided so that nothing overflows; 1 for ordinary rows."""
-    largest = max(float(X.max(initial=0.0)), -float(X.min(initial=0.0)))
-    ordinary = largest == 0 or 1 / SAFE < largest < SAFE
-    # A power of two, by which division is exact.
-    return 1.0 if ordinary else math.ldexp(1.0, math.frexp(largest)[1] - 1)
+# The objective: the top eigenvalue of the weighted covariance, roughly.
+
+SMALL = 32
+"""Up to this many columns all eigenpairs are found at once."""
+LEADING = 16
+"""Directions that rough answers are looked for in."""
+TURNS = 4
+"""Products with the covariance after which a random subspace lies along its leading directions."""
 
 
-def weighted_mean(X: FloatArray, w: FloatArray) -> FloatArray:
-    """Return Σ w_i x_i without overflow."""
-    scale = scale_of(X)
-    return np.asarray(w @ X if scale == 1 else (w @ (X / scale)) * scale)
+class RoughEigenpair:
+    """What `TopEigenpair` does, in single precision and in the `LEADING` directions of rows with moderate entries.
 
+    Where some rows agree on being off they make a direction lead, and what is left once they are gone matters little.
 
-def spectral_descent(X: FloatArray, contamination: float, n_iter: int = 100) -> LocationEstimate:
-    """Find the mean by weights that make the top eigenvalue λ of the weighted covariance small.
-
-    The gradient of λ at w is g_i = (x_i·u)² − 2(wᵀXu)(x_i·u), u the top eigenvector; the search is `descend`.
-
-    Parameters
+    Attributes
     ----------
-    X : array of shape (n, d)
-        Finite rows.
-    contamination : float
-        Share ε of rows that may be arbitrary; no weight exceeds 1/(n − round(εn)).
-    n_iter : int
-        Moves; the published method always makes 100.
-
-    Returns
-    -------
-    LocationEstimate
-        The weighted mean with its weights. ``converged`` is True: the number of moves is part of the method.
+    directions : list of (array of shape (d,), float)
+        u and wᵀXu of every evaluation that was below.
     """
-    n = X.shape[0]
-    scale = scale_of(X)
-    rows = X if scale == 1 else X / scale
-    descent = descend(TopEigenpair(rows), n, largest_weight(n, contamination), n_iter=n_iter)
-    return LocationEstimate(weighted_mean(X, descent.weights), iterations=descent.iterations, weights=descent.weights)
+
+    def __init__(self, X: Matrix) -> None:
+        n, d = X.shape
+        self.basis = leading_subspace(X) if d > LEADING else np.eye(d, dtype=np.float32)
+        # A row of ones, so that the means come with the second moments.
+        self.rows = np.ones((self.basis.shape[1] + 1, n), dtype=np.float32)
+        self.rows[:-1] = self.basis.T @ X.T if d > LEADING else X.T
+        self.along: FloatArray = np.empty(0)
+        self.squares: FloatArray = np.empty(0)
+        self.directions: list[tuple[Matrix, float]] = []
+
+    def __call__(self, w: FloatArray, below: float) -> tuple[float, FloatArray] | None:
+        """Return λ and g_i = (x_i·u)² − 2(wᵀXu)(x_i·u), or None if λ is not below ``below``."""
+        if self.along.size and w @ self.squares - (w @ self.along) ** 2 >= below:
+            return None
+        moments = (self.rows * w.astype(np.float32)) @ self.rows.T
+        mean = moments[:-1, -1]
+        values, vectors = top_eigenpairs(moments[:-1, :-1] - mean[:, None] * mean, 1)
+        if not values[0] < below:
+            return None
+        self.along = (vectors[:, 0] @ self.rows[:-1]).astype(np.float64)
+        self.squares = self.along**2
+        centre = float(w @ self.along)
+        self.directions.append((self.basis @ vectors[:, 0], centre))
+        return float(values[0]), self.along * (self.along - 2 * centre)
+
+
+def top_eigenpairs(matrix: Values, most: int) -> tuple[Values, Values]:
+    """Return the largest eigenvalues of a symmetric matrix, falling, and their vectors: half of the time of all.
+
+    Examples
+    --------
+    >>> top_eigenpairs(np.diag([1.0, 3.0, 2.0]), 2)[0]
+    array([3., 2.])
+    """
+    from scipy.linalg import lapack
+
+    p = matrix.shape[0]
+    kind = "s" if matrix.dtype == np.float32 else "d"
+    if p <= SMALL:
+        values, vectors, failed = getattr(lapack, f"{kind}syevd")(matrix)
+    else:
+        found = getattr(lapack, f"{kind}syevr")(matrix, range="I", il=max(1, p + 1 - most), iu=p)
+        values, vectors, failed = found[0][: min(p, most)], found[1], found[4]
+    if failed or not math.isfinite(values[-1]):
+        values, vectors = np.linalg.eigh(matrix)
+    return values[: -most - 1 : -1], vectors[:, : -most - 1 : -1]
+
+
+def leading_subspace(X: Matrix) -> Matrix:
+    """Return `LEADING` orthogonal directions in which rows vary most, about."""
+    centred = X - X.mean(axis=0)
+    moments = centred.T @ centred
+    # Always the same start: weights must not depend on anyone's random state.
+    basis = np.random.default_rng(0).standard_normal((X.shape[1], LEADING), dtype=np.float32)
+    for _ in range(TURNS):
+        basis = np.linalg.qr(moments @ basis)[0]
+    return basis

@@ -1,7 +1,7 @@
 """Directions that some rows have in common and along which they stand apart from all others.
 
 Leading directions are sought among all columns, clipped, and where far values of several columns meet. Rows on one side
-of a gap along one of them, see `gaps`, are a group; it is taken out and directions are sought again.
+of a gap along one of them, see `apart`, are a group; it is taken out and directions are sought again.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsemean._kernels import judging
-from sparsemean._stats.arrays import middle, namespace, near, on_device, on_host, some_rows
-from sparsemean._stats.covariance import GAUSSIAN, Values, top_eigenpairs
-from sparsemean._stats.gaps import TOGETHER_FROM, apart
+from sparsemean._kernels import columns as column_loops
+from sparsemean._stats.arrays import GAUSSIAN, middle, namespace, near, on_device, on_host, some_rows
+from sparsemean._stats.descent import Values, top_eigenpairs
 from sparsemean._stats.standardized import TAIL, TINY, Entries, Flags, Rows, Single, StandardizedRows
 from sparsemean._util.records import FloatArray, IntArray
 
@@ -150,7 +150,7 @@ def _meeting(tails: Entries, kept: Flags, p: int) -> tuple[Single, Single]:
     """
     first = np.searchsorted(tails.row, np.arange(kept.size + 1))
     met = np.zeros((p, p), dtype=np.float32)
-    judging.meet(tails.value, tails.column, first, kept, met)
+    column_loops.meet(tails.value, tails.column, first, kept, met)
     of_kept = kept[tails.row]
     sums = np.bincount(tails.column[of_kept], weights=tails.value[of_kept], minlength=p)
     return met, sums.astype(np.float32)
@@ -330,3 +330,80 @@ def _lanczos(space: Space | DeviceSpace, most: int) -> tuple[Single, FloatArray]
             last = now
     values, turn = np.linalg.eigh(products.astype(np.float64))
     return space.turned(turn[:, : -DIRECTIONS - 1 : -1].astype(np.float32)), values[::-1]
+
+
+# Gaps in tails: which values stand apart from the others rather than at the end of them.
+#
+# The largest values of a tail that falls like a power have independent spacings: with x₁ ≥ x₂ ≥ … the
+# k·log(x_k/x_{k+1}) are exponential with one mean (Rényi 1953, Acta Math. Hung. 4). So how much wider than those below
+# it a spacing is has an F distribution whatever the power. Tails that fall faster, which nearly all do, have narrower
+# spacings farther out: the test is then on the safe side.
+
+BY_CHANCE = 0.1
+"""Gaps expected where there are none, at most: along a direction, or in all columns of a table together."""
+TOGETHER_FROM = 3
+"""Rows above a gap that are a group, at least: one or two are what a direction fitted to the data finds anywhere."""
+BELOW, LEAST_BELOW = 50, 5
+"""Spacings below a gap that tell how the tail falls, at most and at least."""
+WIDTHS = (1, 2, 4, 8, 16)
+"""Spacings that make a gap: a few values may lie in it."""
+RISE = 3.0
+"""How much denser values above a gap lie than in it. Heavy users are a tail that grows ever thinner, bots a clump."""
+BULK = 1.0
+"""In deviations: what lies below belongs to the middle rather than to the tail."""
+ONE_GOOD = 0.25
+"""Normal values expected beyond where a gap may be."""
+
+
+def apart(s: FloatArray, kept: Flags, bound: float) -> IntArray:
+    """Return the rows above the surest gap in the upper tail of ``s``, in deviations, the farthest first; or none.
+
+    `TOGETHER_FROM` of the rows ``kept`` have to lie beyond ``bound``, and the gap where at most `ONE_GOOD` normal value
+    is expected.
+    """
+    if np.count_nonzero(kept & (s > bound)) < TOGETHER_FROM:
+        return np.empty(0, dtype=np.intp)
+    low = min(NormalDist().inv_cdf(1 - ONE_GOOD / kept.size), 0.8 * bound)
+    most = int(np.count_nonzero(kept & (s > low)))
+    if most < TOGETHER_FROM:
+        return np.empty(0, dtype=np.intp)
+    rows = _largest(s, np.flatnonzero(kept & (s > 0)), most + WIDTHS[-1] + BELOW + 1)
+    s = s[rows].astype(np.float64)
+    # Many rows far off widen the deviation, so that little of the tail lies beyond one: some of it is needed still.
+    s = s[: max(int(np.sum(s >= BULK)), most + 2 * LEAST_BELOW)]
+    return rows[: _surest(s, np.arange(TOGETHER_FROM, most + 1))]
+
+
+def _largest(s: FloatArray, rows: IntArray, most: int) -> IntArray:
+    """Return those of the rows with the largest values, which fall: no gap is looked for beyond them."""
+    if rows.size > most:
+        rows = rows[s[rows] >= np.partition(s[rows], rows.size - most)[rows.size - most]]
+    return np.asarray(rows[np.argsort(-s[rows], kind="stable")])
+
+
+def _surest(s: FloatArray, above: IntArray) -> int:
+    """Return how many of the falling values ``s`` lie above the surest gap of those after ``above``; 0: no gap is."""
+    from scipy.special import betainc
+
+    spacings = np.arange(1, s.size) * -np.diff(np.log(s))
+    total = np.concatenate(([0.0], np.cumsum(spacings)))
+    surest, cut = math.log(len(WIDTHS) * max(1, above.size) / BY_CHANCE), 0
+    for width in WIDTHS:
+        first = above[above + width - 1 + LEAST_BELOW <= spacings.size]
+        if not first.size:
+            break
+        last = first + width - 1
+        end = np.minimum(last + BELOW, spacings.size)
+        m = end - last
+        mean = np.maximum((total[end] - total[last]) / m, TINY)
+        ratio = (total[last] - total[first - 1]) / mean
+        evidence = -np.log(np.maximum(betainc(m, width, m / (m + ratio)), np.finfo(float).tiny))
+        quarter = first // 4
+        within = (s[quarter] - s[first - 1 - quarter]) / (first - 1 - 2 * quarter)
+        evidence[s[first - 1] - s[last] < RISE * width * within] = 0.0
+        best = np.lexsort((ratio, evidence))[-1]  # by the ratio where p-values are too small to be told apart
+        if evidence[best] > surest:
+            surest = float(evidence[best])
+            gap = np.arange(first[best], last[best] + 1)
+            cut = int(gap[np.argmax(s[gap - 1] - s[gap])])
+    return cut

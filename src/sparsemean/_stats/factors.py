@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._stats.arrays import FOR_SCALE, dropna, scales
-from sparsemean._stats.covariance import GAUSSIAN
+from sparsemean._stats.arrays import FOR_SCALE, GAUSSIAN, dropna, scales
 from sparsemean._stats.standardized import CLIP, MOSTLY, Flags, Selected, Single, Units, ratios_of, units_at
 from sparsemean._util.records import FloatArray
 

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._stats.arrays import dropna, fillna, group_indices, medians
-from sparsemean._stats.covariance import GAUSSIAN
+from sparsemean._stats.arrays import GAUSSIAN, dropna, fillna, group_indices, medians
 from sparsemean._util.records import FloatArray, IntArray
 
 ALARMS = 0.05

@@ -14,7 +14,8 @@ from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._kernels import compiling, judging
+from sparsemean._kernels import columns as column_loops
+from sparsemean._kernels import compiling
 from sparsemean._kernels.memory_layout import count_threads, each
 from sparsemean._stats.arrays import fillna, namespace, near, on_device, on_host, scales, some_rows
 from sparsemean._util.records import FloatArray, IntArray
@@ -417,11 +418,6 @@ def winsorized_block(
 def beyond(x: Single, limit: float) -> Entries:
     """Return the values of a block that are larger than a limit, of either sign."""
     size = np.float32(limit)
-    if isinstance(x, np.ndarray) and not compiling.plainly(x.size):
-        found = judging.count_beyond(x, size)
-        (row, column), value = np.empty((2, found + 1), dtype=np.int32), np.empty(found + 1, dtype=np.float32)
-        judging.list_beyond(x, size, row, column, value)
-        return Entries(row[:found], column[:found], value[:found])
     at = on_host(namespace(x).flatnonzero((x > size) | (x < -size)))
     row, column = np.divmod(at, x.shape[1])
     return Entries(row.astype(np.int32), column.astype(np.int32), on_host(x.ravel()[near(x, at)]))
@@ -432,7 +428,7 @@ def row_scales(x: Single, units: Units) -> Single:
     some = units.judging[:: -(-units.judging.size // FOR_SCALE_OF_ROWS)]
     if isinstance(x, np.ndarray) and not compiling.plainly(x.size):
         out = np.empty(x.shape[0], dtype=np.float32)
-        judging.row_medians(x.view(np.int32), some, out.view(np.int32))
+        column_loops.row_medians(x.view(np.int32), some, out.view(np.int32))
         return out
     xp = namespace(x)
     sizes = xp.partition(xp.abs(x[:, near(x, some)]), some.size // 2, axis=1)

@@ -11,24 +11,22 @@ from typing import Protocol
 
 import numpy as np
 
-from sparsemean._stats.covariance import TopEigenpair, WeightedCovariance
-from sparsemean._stats.descent import (
-    Evaluate,
+from sparsemean._stats.descent import Evaluate, descend, largest_weight
+from sparsemean._stats.planning import bad_rows
+from sparsemean._util.records import FloatArray, LocationEstimate
+from sparsemean.baselines import BaselineWarning, Progress, baseline
+from sparsemean.baselines._covariances import (
     LargestBlock,
-    descend,
-    largest_weight,
+    TopEigenpair,
+    WeightedCovariance,
     scale_of,
     spectral_descent,
     weighted_mean,
 )
-from sparsemean._stats.planning import bad_rows
-from sparsemean._stats.sparse_variance import SparseBound, SparseVariance
-from sparsemean._util.records import FloatArray, LocationEstimate
-from sparsemean.baselines import BaselineWarning, Progress, baseline
-from sparsemean.baselines.filters import filter_to
+from sparsemean.baselines._sparse_variance import SparseBound, SparseVariance
 from sparsemean.baselines.medians import random_bucket_means
 
-__all__ = ["dense_gd", "sparse_gd", "sparse_sdp", "sparse_sdp_filter"]
+__all__ = ["dense_gd", "sparse_gd", "sparse_sdp"]
 
 
 @baseline(
@@ -194,7 +192,7 @@ class CertifiedVariance:
 
     def __call__(self, w: FloatArray, below: float) -> tuple[float, FloatArray] | None:
         """Return the bound and g_i = y_iᵀAy_i − 2 y_iᵀA(Σ w_j y_j), or None if it is not below ``below``."""
-        S = np.asarray(self.covariance.at(w), dtype=np.float64)
+        S = self.covariance.at(w)
         # Refused once it is certain that less than half a gap could be won: bounds half a gap apart always tell.
         enough = (1 - self.gap / 2) * below
         bound = self.certificate.evaluate(S, gap=self.gap, enough=enough)
@@ -280,7 +278,7 @@ def sparse_sdp(
     dimensions. Proceedings of the 30th Conference on Learning Theory.
     """
     if k is not None and k < X.shape[1] and bad_rows(X.shape[0], contamination):
-        _warn_if_slow("sparse_sdp", X.shape[1])
+        _warn_if_slow(X.shape[1])
     return by_semidefinite_bound(X, contamination, k, rng=rng, progress=progress)
 
 
@@ -303,77 +301,6 @@ def by_semidefinite_bound(
     return lower_variance(clipped, contamination, objective, doubt=doubt, progress=progress)
 
 
-# Weights by a filter.
-
-EXCESS = 2.0
-"""In median variances of a column: what φ is brought down to. One guess, not tuned."""
-
-
-@baseline(
-    told=("ε", "k"),
-    assumes="variance along sparse directions not far above twice the median variance of a column",
-    cost="some rounds, each of n d² and of ten to a hundred times d³",
-    reference="Diakonikolas, Kane, Lee, Pensia 2022, NeurIPS 35",
-)
-def sparse_sdp_filter(X: FloatArray, contamination: float, k: int | None, rng: np.random.Generator) -> LocationEstimate:
-    """Clip the columns, then take weight from rows until the variance along sparse directions is certified small.
-
-    Rows are clipped as in `sparse_sdp` and begin with weight 1. With A the maximiser of φ(Σ_w) and
-    τ_i = (y_i − μ_w)ᵀA(y_i − μ_w), w_i ← w_i (1 − τ_i/max τ)^K with the smallest K that brings ⟨A, Σ_w⟩ to the target
-    2σ̂², σ̂² the median variance v_j of the columns; until the upper bound of φ is at the target, or 2ε of the weight is
-    gone. A lower bound would not do: A that was not brought to the maximum certifies nothing.
-
-    Notes
-    -----
-    Nearer to the published scheme than `sparse_sdp`, as it has a threshold, and several times faster. σ̂² of small
-    buckets is below the variance of heavy tails, and where columns differ in scale the target is too low for some.
-
-    References
-    ----------
-    I. Diakonikolas, D. M. Kane, J. C. H. Lee, A. Pensia (2022). Outlier-robust sparse mean estimation for heavy-tailed
-    distributions. Advances in Neural Information Processing Systems 35.
-    """
-    n, d = X.shape
-    k, bad = d if k is None else k, bad_rows(n, contamination)
-    if bad == 0:
-        return _mean(X)
-    if k < d:
-        _warn_if_slow("sparse_sdp_filter", d)
-    clipped = clip_columns(X, contamination, k, rng=rng)
-    target, budget = EXCESS * float(np.median(clipped.variances)), float(min(2 * bad, n - 1))
-    certificate, covariance = SparseVariance(k), WeightedCovariance(clipped.rows)
-    w, rounds, note = np.ones(n), 0, ""
-    while True:
-        bound = certificate.evaluate(np.asarray(covariance.at(w / w.sum())), gap=GAP)
-        if bound.upper <= target:
-            break
-        # What A shows is brought below the target by the gap, so that bounds this tight can certify the rest.
-        after = _lighter(clipped.rows, w, bound.A, target=(1 - GAP) * target, budget=budget)
-        if np.array_equal(after, w):
-            note = _stopped(bound, target)
-            break
-        w, rounds = after, rounds + 1
-    weights = w / w.sum()
-    return LocationEstimate(clipped.mean(weights), rounds, not note, (note,) if note else (), weights)
-
-
-def _lighter(rows: FloatArray, w: FloatArray, A: FloatArray, *, target: float, budget: float) -> FloatArray:
-    """Return the weights after one round; the same where nothing may be taken or nothing needs to."""
-    if float(np.sum(1 - w)) >= budget - 1e-9 * w.size:  # the rest of a sum of n weights is rounding
-        return w
-    values, vectors = np.linalg.eigh(A)
-    parts = (rows - (w @ rows) / w.sum()) @ (vectors * np.sqrt(np.maximum(values, 0)))
-    return filter_to(w, np.einsum("ij,ij->i", parts, parts), parts, target=target, budget=budget)
-
-
-def _stopped(bound: SparseBound, target: float) -> str:
-    if not bound.within(2 * GAP):
-        return _uncertain(1 - bound.lower / bound.upper)
-    ratio = f"{bound.upper / target:.3g} times the target" if target > 0 else "above a target of zero"
-    still = f"the variance along sparse directions may still be {ratio}"
-    return f"took 2ε of the weight, and {still}, as heavy tails alone leave it; sparse_sdp needs no target"
-
-
 def _mean(X: FloatArray) -> LocationEstimate:
     return LocationEstimate(X.mean(axis=0), weights=np.full(X.shape[0], 1 / X.shape[0]))
 
@@ -382,8 +309,8 @@ def _uncertain(gap: float) -> str:
     return f"the variance along sparse directions is known to within {100 * gap:.0f} % only"
 
 
-def _warn_if_slow(name: str, d: int) -> None:
+def _warn_if_slow(d: int) -> None:
     """Say so before the wait, not after it as a note would."""
     if d >= SLOW:
-        text = f"{name}: {d} columns may take minutes, eight times as long as half of them; dense_gd takes seconds"
+        text = f"sparse_sdp: {d} columns may take minutes, eight times as long as half of them; dense_gd takes seconds"
         warnings.warn(text, BaselineWarning, stacklevel=5)

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsemean._kernels import directions
 from sparsemean._stats.buckets import assign_paper_buckets
 from sparsemean._util.checks import draw_seed
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
-from sparsemean.baselines import Progress, baseline
+from sparsemean.baselines import Progress, _sign_vectors, baseline
 from sparsemean.baselines.medians import n_buckets
 from sparsemean.errors import InputError
 
@@ -61,7 +60,7 @@ def cover_constant(k: int) -> float:
     return float(np.linalg.norm(np.diff(np.sqrt(np.arange(k + 1)))))
 
 
-# The point with the least largest disagreement |⟨u, θ⟩ − m(u)| over some directions.
+# The point with the least largest disagreement |⟨u, θ⟩ − m(u)| over some _sign_vectors.
 
 
 @dataclass(slots=True)
@@ -77,7 +76,7 @@ class Pool:
         return np.asarray(np.abs(self.U @ theta - self.m))
 
     def add(self, other: Pool) -> None:
-        """Take up more directions."""
+        """Take up more _sign_vectors."""
         from scipy.sparse import vstack
 
         self.U, self.m = vstack((self.U, other.U), format="csr"), np.concatenate((self.m, other.m))
@@ -128,10 +127,10 @@ def _linear_program(U: csr_array, m: FloatArray) -> tuple[FloatArray, float]:
     return np.asarray(unit * x[:d]), unit * float(x[d])
 
 
-def _matrix(codes: directions.Codes, d: int) -> csr_array:
+def _matrix(codes: _sign_vectors.Codes, d: int) -> csr_array:
     from scipy.sparse import csr_array
 
-    return csr_array(tuple(directions.vectors(codes)), shape=(len(codes), d))
+    return csr_array(tuple(_sign_vectors.vectors(codes)), shape=(len(codes), d))
 
 
 # The same over all sparse directions, with the median of bucket means along each.
@@ -169,27 +168,27 @@ def agree(
     d, tolerance = Z.shape[1], max(tolerance, SOLVER)
     columns = np.ascontiguousarray(Z.T)
 
-    def measured(codes: directions.Codes) -> tuple[csr_array, FloatArray]:
-        return _matrix(codes, d), directions.medians_along(columns, codes)
+    def measured(codes: _sign_vectors.Codes) -> tuple[csr_array, FloatArray]:
+        return _matrix(codes, d), _sign_vectors.medians_along(columns, codes)
 
     def drawn(size: int) -> Pool:
-        return Pool(*measured(directions.random_directions(d, size, count=SAMPLE, rng=rng)))
+        return Pool(*measured(_sign_vectors.random_directions(d, size, count=SAMPLE, rng=rng)))
 
-    known = max([1, *(size for size in range(2, k + 1) if directions.n_directions(d, size) <= ALL)])
-    pool = Pool(*measured(directions.sign_vectors(d, known)))
+    known = max([1, *(size for size in range(2, k + 1) if _sign_vectors.n_directions(d, size) <= ALL)])
+    pool = Pool(*measured(_sign_vectors.sign_vectors(d, known)))
     if known < k:
         pool.add(drawn(k))
     theta, least = pool.minimax(np.median(Z, axis=0), tolerance / 4)
     value, sweeps = float(pool.disagreements(theta).max()), 0
     for size in range(known + 1, k + 1):
-        total, few = directions.n_directions(d, size), False
+        total, few = _sign_vectors.n_directions(d, size), False
         while sweeps < SWEEPS:
             enough = max((1 + tolerance) * least, ZERO)
             level, sample = LOWEST * enough, drawn(size)
             if total > ROOM and not few:  # far ones are the best rows: beyond this ROOM of a normal distribution
                 usual = math.sqrt(np.mean(sample.disagreements(theta) ** 2))
                 level = max(level, usual * NormalDist().inv_cdf(1 - ROOM / (2 * total)))
-            codes, bound = directions.far_directions(
+            codes, bound = _sign_vectors.far_directions(
                 columns - theta[:, np.newaxis], size, level, enough=max(level, enough), room=ROOM,
                 progress=_part(progress, sweeps),
             )  # fmt: skip
@@ -208,7 +207,7 @@ def _part(progress: Progress | None, sweeps: int) -> Progress | None:
     return None if progress is None else lambda share: progress(1 - 0.5 ** (sweeps + share))
 
 
-# On a support: the interval mean of rows along all sign vectors and many other directions.
+# On a support: the interval mean of rows along all sign vectors and many other _sign_vectors.
 
 
 def interval_means(values: FloatArray, contamination: float) -> FloatArray:
@@ -249,12 +248,12 @@ def agree_on_support(X: FloatArray, contamination: float, rng: np.random.Generat
     from scipy.sparse import csr_array
 
     k = X.shape[1]
-    whole = directions.n_directions(k, k) <= SIGNED
-    codes = directions.sign_vectors(k, k) if whole else directions.random_directions(k, k, count=SIGNED, rng=rng)
+    whole = _sign_vectors.n_directions(k, k) <= SIGNED
+    codes = _sign_vectors.sign_vectors(k, k) if whole else _sign_vectors.random_directions(k, k, count=SIGNED, rng=rng)
     turned = rng.standard_normal((RANDOM if k > 1 else 0, k))
     U = np.concatenate((_matrix(codes, k).toarray(), turned / np.linalg.norm(turned, axis=1, keepdims=True)))
     rows = X[rng.permutation(len(X))].T
-    step = max(1, directions.AT_ONCE // len(X))
+    step = max(1, _sign_vectors.AT_ONCE // len(X))
     m = np.concatenate([interval_means(U[at : at + step] @ rows, contamination) for at in range(0, len(U), step)])
     pool = Pool(csr_array(U), m)
     fitted = np.linalg.lstsq(U, m)[0]
@@ -299,7 +298,7 @@ def sparse_directions(
     c = a gives Σ a_i² ≤ Σ a_i b_i, and c = b gives Σ b_i a_i ≤ Σ b_i² = τ² c_k². There is equality where
     w_i = √i − √(i−1). So ‖θ − μ‖₂,ₖ ≤ 2 c_k max_u |m(u) − ⟨u, μ⟩| for the minimax point, and 3 c_k times that maximum
     for the one of step 3. A ½-net of the sphere, as in the papers, gives 2 in the place of c_k and takes up to
-    C(d, 2k) 5^(2k) directions.
+    C(d, 2k) 5^(2k) _sign_vectors.
 
     The error is O(√ε) from Õ(k/ε) rows on. There are Σ_{s ≤ k} C(d, s) 2^(s−1) directions, polynomially many in d for
     fixed k; of more than 10⁹ it refuses. Beyond k = 8 the sign vectors on S are 4096 drawn at random. The papers' share
@@ -340,7 +339,7 @@ def sparse_directions(
 
 
 def _check_size(d: int, k: int, J: int) -> None:
-    total = directions.n_directions(d, k)
+    total = _sign_vectors.n_directions(d, k)
     if total > MOST_DIRECTIONS:
         raise InputError(
             "k",

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from sparsemean._stats.arrays import GAUSSIAN
 from sparsemean._stats.buckets import assign_paper_buckets
-from sparsemean._stats.covariance import deviations, lengths
 from sparsemean._stats.planning import bad_rows
 from sparsemean._util.checks import draw_seed
 from sparsemean._util.records import FloatArray, LocationEstimate, Partition
@@ -32,6 +32,26 @@ FAILURE = 0.05
 # for columns in which most rows lie where ψ is flat.
 TOLERANCE = 1e-12
 LIMIT = 200
+
+
+def deviations(X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the median of every column and 1.4826 times its median absolute deviation.
+
+    Examples
+    --------
+    >>> deviations(np.array([[1.0], [2.0], [9.0]]))
+    (array([2.]), array([1.4826]))
+    """
+    centre = np.median(X, axis=0)
+    return np.asarray(centre), np.asarray(GAUSSIAN * np.median(np.abs(X - centre), axis=0))
+
+
+def lengths(rows: FloatArray) -> FloatArray:
+    """Return the Euclidean length of every row, whose squares need not be representable."""
+    largest = np.abs(rows).max(axis=1)
+    unit = np.where(largest > 0, largest, 1.0)
+    scaled = rows / unit[:, np.newaxis]
+    return np.asarray(unit * np.sqrt(np.einsum("ij,ij->i", scaled, scaled)))
 
 
 def locate_by_influence(X: FloatArray, psi: Callable[[FloatArray], FloatArray], *, width: float) -> LocationEstimate:

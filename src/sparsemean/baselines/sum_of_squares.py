@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._stats.planning import bad_rows
-from sparsemean._stats.sparse_variance import SparseBound
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
 from sparsemean.baselines import Progress, baseline
+from sparsemean.baselines._sparse_variance import SparseBound
 from sparsemean.baselines.descent import CertifiedVariance, by_semidefinite_bound, clip_columns, lower_variance
 from sparsemean.errors import InputError, require
 

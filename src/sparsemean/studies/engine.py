@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import errno
 import hashlib
 import json
@@ -26,68 +25,15 @@ from sparsemean.studies.methods import Setting, Sweep, TrialScore, find, run_tri
 if TYPE_CHECKING:
     import pandas as pd
 
-ROOTS = ("studies/methods.py", "_counts/engines/host.py", "_data/table.py")
-"""Where a trial begins, and what it loads by a name that is put together: arrays in memory, and the pass over them."""
-FOUND_BY_NAME = ("baselines", "simulate")
-"""Folders of which a study may name every file."""
-OFFERED_BY = ("result/__init__.py", "_data/__init__.py", "_counts/engines/__init__.py")
-"""Files whose functions import what shows a result, opens a file or counts elsewhere; a trial calls none of them."""
-
 
 @cache
 def fingerprint() -> str:
-    """Return a hash of every source file on which a trial's numbers can depend."""
+    """Return a hash of all source files of the package: a trial of other code is run again."""
     package = Path(__file__).parents[1]
     digest = hashlib.sha256()
-    for path in sorted(computing(package)):
+    for path in sorted(package.rglob("*.py")):
         digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
     return digest.hexdigest()[:12]
-
-
-def computing(package: Path) -> set[Path]:
-    """Return the files of ``package`` that a trial runs through."""
-    files: set[Path] = set()
-    ahead = [package / root for root in ROOTS]
-    ahead += [path for folder in FOUND_BY_NAME for path in (package / folder).glob("*.py")]
-    while ahead:
-        path = ahead.pop()
-        if path in files:
-            continue
-        files.add(path)
-        offers = path.relative_to(package).as_posix() in OFFERED_BY
-        for name in _imported(ast.parse(path.read_bytes()), functions=not offers):
-            ahead += _files(package, name)
-    return files
-
-
-def _imported(node: ast.AST, *, functions: bool) -> Iterator[str]:
-    """Yield the names of this package that are imported when the code runs, those inside functions if wanted."""
-    for child in ast.iter_child_nodes(node):
-        match child:
-            case ast.ImportFrom(module=str(module), names=names):
-                yield from (f"{module}.{alias.name}" for alias in names)
-            case ast.Import(names=names):
-                yield from (alias.name for alias in names)
-            case ast.If(test=ast.Name(id="TYPE_CHECKING")):
-                continue
-            case ast.FunctionDef() if not functions:
-                continue
-            case _:
-                yield from _imported(child, functions=functions)
-
-
-def _files(package: Path, name: str) -> Iterator[Path]:
-    """Yield the files that importing ``name`` runs, but for the front doors of the package and of this room.
-
-    Those load what is asked of them, and the rest of this room only runs, keeps and draws trials.
-    """
-    top, *parts = name.split(".")
-    if top != package.name:
-        return
-    for length in range(1, len(parts) + 1):
-        place = package.joinpath(*parts[:length])
-        candidates = (place.with_suffix(".py"), place / "__init__.py")
-        yield from (path for path in candidates if path.is_file() and path != package / "studies" / "__init__.py")
 
 
 # Finished trials on disk: one file of JSON lines for every setting, so that nothing finished is ever run again.
@@ -170,10 +116,7 @@ class Store:
             rest, good, records = path.read_bytes(), [], []
         if rest.strip() or not records:
             self._keep_apart(path, rest, good)
-        once: dict[tuple[int | None, str | None], TrialScore] = {}
-        for record in records[1:]:  # before folders were held, two runs at once wrote all of them twice
-            once.setdefault((record.get("trial"), record.get("estimator")), record)
-        return [*once.values()]
+        return records[1:]
 
     def add(self, setting: Setting, records: Iterable[TrialScore]) -> None:
         """Append finished records in one write."""

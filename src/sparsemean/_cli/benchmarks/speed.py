@@ -16,7 +16,6 @@ import numpy as np
 
 from sparsemean._cli.benchmarks import timing
 from sparsemean._cli.benchmarks.timing import FloatMatrix, Row, at_least, best_times, over_mean, ratio
-from sparsemean._kernels import reference
 from sparsemean._stats.buckets import assign_block_buckets, assign_buckets
 from sparsemean._stats.planning import PAPER_ITERATIONS, STAGE_1, plan_fit
 from sparsemean._util.records import Counts, FloatArray, IntArray
@@ -96,10 +95,17 @@ def plain_iteration(*, quick: bool, repeat: int) -> Iterator[Row]:
 
 
 def iterate(X: FloatMatrix) -> FloatArray:
-    """Take bucket means and walk every feature, step by step, with the readable kernels."""
+    """Take bucket means and walk every feature, step by step, in NumPy."""
+    from sparsemean._kernels import cpu
+
     plan = plan_fit(*X.shape, contamination=timing.CONTAMINATION, **STAGE_1)
-    means = reference.bucket_means(X, assign_buckets(plan, 0))
-    return reference.subgm(means, alpha=plan.walk.alpha, eta=plan.walk.eta, times=PAPER_ITERATIONS)
+    means = cpu.bucket_means(X, assign_buckets(plan, 0))
+    u = v = np.full(X.shape[1], plan.walk.alpha)
+    for _ in range(max(PAPER_ITERATIONS)):
+        mu = u * u - v * v
+        beta = (np.sum(means > mu, axis=0) - np.sum(means < mu, axis=0)) / len(means)
+        u, v = u * (1.0 + plan.walk.eta * beta), v * (1.0 - plan.walk.eta * beta)
+    return np.asarray(u * u - v * v)
 
 
 # How the time of the paper's fit grows when the data double, in features or in rows.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -218,15 +218,13 @@ def run(figure: SweepFigure, options: Options) -> pd.DataFrame:
     import pandas as pd
 
     sweeps = figure.sweeps(options)
-    told = _whole(sweeps, options.progress)
-    tables = [
-        engine.run(sweep, out=trials_folder(options.out), n_jobs=options.n_jobs, progress=told(place))
-        for place, sweep in enumerate(sweeps)
-    ]
-    notes = [note for table in tables for note in table.attrs["notes"]]
-    for table in tables:
+    tables = engine.run_all(
+        dict(enumerate(sweeps)), out=trials_folder(options.out), n_jobs=options.n_jobs, progress=options.progress
+    )
+    notes = tables[0].attrs["notes"]
+    for table in tables.values():
         table.attrs = {}
-    parts = [_in_their_words(figure.name, row, table) for row, table in zip(figure.strips, tables, strict=True)]
+    parts = [_in_their_words(figure.name, row, tables[place]) for place, row in enumerate(figure.strips)]
     made = pd.concat(parts, ignore_index=True)
     made.attrs = {"sweeps": [sweep.describe() for sweep in sweeps], "versions": messages.versions(), "notes": notes}
     return made
@@ -248,20 +246,6 @@ def _in_their_words(name: str, row: PanelRow, table: pd.DataFrame) -> pd.DataFra
         estimator=table["estimator"].map(lambda ours: theirs.get(ours, ours)),
     )
     return table[[*LEADING, *(column for column in table.columns if column not in LEADING)]]
-
-
-def _whole(
-    sweeps: list[Sweep], progress: Callable[[int, int], None] | None
-) -> Callable[[int], Callable[[int, int], None] | None]:
-    """Return what tells the progress of each sweep as that of all; trials found on disk count as done."""
-    sizes = [sweep.trials * sum(1 for _ in sweep.points()) for sweep in sweeps]
-
-    def of(place: int) -> Callable[[int, int], None] | None:
-        if progress is None:
-            return None
-        return lambda done, missing: progress(sum(sizes[: place + 1]) - missing + done, sum(sizes))
-
-    return of
 
 
 # Fig 2a: the share of the support that Stage 1 finds, as contamination grows.

@@ -1,44 +1,23 @@
-"""Scales, weighted moments and leading directions of rows."""
+"""Covariances of weighted rows that descents make small: by their top eigenvalue, or their largest block."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from sparsemean._util.records import FloatArray, IntArray
+from sparsemean._stats.descent import descend, largest_weight
+from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
 
-GAUSSIAN = 1.4826
-"""1 / Φ⁻¹(3/4) as R rounds it: makes the median absolute deviation of Gaussian noise its standard deviation."""
-
-
-def deviations(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the median of every column and 1.4826 times its median absolute deviation.
-
-    Examples
-    --------
-    >>> deviations(np.array([[1.0], [2.0], [9.0]]))
-    (array([2.]), array([1.4826]))
-    """
-    centre = np.median(X, axis=0)
-    return np.asarray(centre), np.asarray(GAUSSIAN * np.median(np.abs(X - centre), axis=0))
-
-
-def lengths(rows: FloatArray) -> FloatArray:
-    """Return the Euclidean length of every row, whose squares need not be representable."""
-    largest = np.abs(rows).max(axis=1)
-    unit = np.where(largest > 0, largest, 1.0)
-    scaled = rows / unit[:, np.newaxis]
-    return np.asarray(unit * np.sqrt(np.einsum("ij,ij->i", scaled, scaled)))
+Product: TypeAlias = Callable[[FloatArray], FloatArray]
+SAFE = 1e30
+"""From 1/SAFE to SAFE eighth powers, which norms of gradients meet, neither overflow nor vanish."""
 
 
 # The weighted covariance for one set of weights after another, most of which do not change.
 
-Matrix = npt.NDArray[np.floating]
-Values = TypeVar("Values", FloatArray, npt.NDArray[np.float32])
 SHRUNK = 1 / 16
 """A variance below this share of what it was has lost digits to the rows that left: all is computed again."""
 MANY = 0.6
@@ -53,29 +32,20 @@ class WeightedCovariance:
     Parameters
     ----------
     X : array of shape (n, d)
-        Finite rows, with squares that do not overflow in ``dtype``.
-    dtype : type
-        Precision of the matrix.
+        Finite rows, with squares that do not overflow.
 
     Attributes
     ----------
     peak : array of shape (d,)
         The largest second moments met since the matrix was last computed anew.
-    share : float
-        No entry (a, b) is off by more than this times √(peak_a peak_b).
     """
 
-    def __init__(self, X: FloatArray, dtype: type[np.floating] = np.float64) -> None:
-        self.X, self.dtype = X, dtype
-        self.eps = float(np.finfo(dtype).eps)
-        self.w = np.full(X.shape[0], np.nan)
-        self.rows: Matrix = np.empty((0, 0))
-        self.matrix: Matrix = np.empty((0, 0))
-        self.mean: Matrix = np.empty(0)
-        self.peak: Matrix = np.empty(0)
-        self.share = 0.0
+    def __init__(self, X: FloatArray) -> None:
+        self.X, self.w = X, np.full(X.shape[0], np.nan)
+        self.rows = self.matrix = np.empty((0, 0))
+        self.mean = self.peak = np.empty(0)
 
-    def at(self, w: FloatArray) -> Matrix:
+    def at(self, w: FloatArray) -> FloatArray:
         """Return Σ_w for weights that add up to one; it is changed by the next call."""
         changed = np.flatnonzero(w != self.w)
         if np.isnan(self.w[0]):
@@ -89,34 +59,29 @@ class WeightedCovariance:
         return self.matrix
 
     def _update(self, w: FloatArray, changed: IntArray) -> None:
-        change = (w[changed] - self.w[changed]).astype(self.dtype)
+        change = w[changed] - self.w[changed]
         moved = self.rows[changed]
         mean = self.mean + change @ moved
         # The means' own squares ride along as two more rows.
         moved = np.concatenate([moved, [self.mean, mean]])
-        change = np.concatenate([change, np.array([1, -1], dtype=self.dtype)])
+        change = np.concatenate([change, [1.0, -1.0]])
         self.matrix += (change[:, None] * moved).T @ moved
         self.w, self.mean = w, mean
         self.peak = np.maximum(self.peak, self.matrix.diagonal() + mean * mean)
-        # One rounding for each product of the update; ten stand for those of the means and of the sum itself.
-        self.share += (changed.size + 10) * self.eps
 
     def _anew(self, w: FloatArray) -> None:
-        self.w, self.mean = w, w.astype(self.dtype) @ self.rows
-        scaled = np.sqrt(w).astype(self.dtype)[:, None] * self.rows
+        self.w, self.mean = w, w @ self.rows
+        scaled = np.sqrt(w)[:, None] * self.rows
         self.matrix = scaled.T @ scaled
         self.peak = self.matrix.diagonal().copy()
         self.matrix -= self.mean[:, None] * self.mean
-        self.share = (w.size + 10) * self.eps
 
     def _centre(self, w: FloatArray) -> None:
-        self.rows = (self.X - w @ self.X).astype(self.dtype, copy=False)
+        self.rows = self.X - w @ self.X
         self._anew(w)
 
 
 # The top eigenpair of a weighted covariance, found from where it was for slightly different weights.
-
-Product: TypeAlias = Callable[[FloatArray], FloatArray]
 
 SMALL = 32
 """Up to this many features, or rows, the smaller Gram matrix is decomposed outright."""
@@ -183,82 +148,6 @@ class TopEigenpair:
         return decompose(self.X, w) if top is None else top
 
 
-LEADING = 16
-"""Directions that rough answers are looked for in."""
-TURNS = 4
-"""Products with the covariance after which a random subspace lies along its leading directions."""
-
-
-class RoughEigenpair:
-    """What `TopEigenpair` does, in single precision and in the `LEADING` directions of rows with moderate entries.
-
-    Where some rows agree on being off they make a direction lead, and what is left once they are gone matters little.
-
-    Attributes
-    ----------
-    directions : list of (array of shape (d,), float)
-        u and wᵀXu of every evaluation that was below.
-    """
-
-    def __init__(self, X: Matrix) -> None:
-        n, d = X.shape
-        self.basis = leading_subspace(X) if d > LEADING else np.eye(d, dtype=np.float32)
-        # A row of ones, so that the means come with the second moments.
-        self.rows = np.ones((self.basis.shape[1] + 1, n), dtype=np.float32)
-        self.rows[:-1] = self.basis.T @ X.T if d > LEADING else X.T
-        self.along: FloatArray = np.empty(0)
-        self.squares: FloatArray = np.empty(0)
-        self.directions: list[tuple[Matrix, float]] = []
-
-    def __call__(self, w: FloatArray, below: float) -> tuple[float, FloatArray] | None:
-        """Return λ and g_i = (x_i·u)² − 2(wᵀXu)(x_i·u), or None if λ is not below ``below``."""
-        if self.along.size and w @ self.squares - (w @ self.along) ** 2 >= below:
-            return None
-        moments = (self.rows * w.astype(np.float32)) @ self.rows.T
-        mean = moments[:-1, -1]
-        values, vectors = top_eigenpairs(moments[:-1, :-1] - mean[:, None] * mean, 1)
-        if not values[0] < below:
-            return None
-        self.along = (vectors[:, 0] @ self.rows[:-1]).astype(np.float64)
-        self.squares = self.along**2
-        centre = float(w @ self.along)
-        self.directions.append((self.basis @ vectors[:, 0], centre))
-        return float(values[0]), self.along * (self.along - 2 * centre)
-
-
-def top_eigenpairs(matrix: Values, most: int) -> tuple[Values, Values]:
-    """Return the largest eigenvalues of a symmetric matrix, falling, and their vectors: half of the time of all.
-
-    Examples
-    --------
-    >>> top_eigenpairs(np.diag([1.0, 3.0, 2.0]), 2)[0]
-    array([3., 2.])
-    """
-    from scipy.linalg import lapack
-
-    p = matrix.shape[0]
-    kind = "s" if matrix.dtype == np.float32 else "d"
-    if p <= SMALL:
-        values, vectors, failed = getattr(lapack, f"{kind}syevd")(matrix)
-    else:
-        found = getattr(lapack, f"{kind}syevr")(matrix, range="I", il=max(1, p + 1 - most), iu=p)
-        values, vectors, failed = found[0][: min(p, most)], found[1], found[4]
-    if failed or not math.isfinite(values[-1]):
-        values, vectors = np.linalg.eigh(matrix)
-    return values[: -most - 1 : -1], vectors[:, : -most - 1 : -1]
-
-
-def leading_subspace(X: Matrix) -> Matrix:
-    """Return `LEADING` orthogonal directions in which rows vary most, about."""
-    centred = X - X.mean(axis=0)
-    moments = centred.T @ centred
-    # Always the same start: weights must not depend on anyone's random state.
-    basis = np.random.default_rng(0).standard_normal((X.shape[1], LEADING), dtype=np.float32)
-    for _ in range(TURNS):
-        basis = np.linalg.qr(moments @ basis)[0]
-    return basis
-
-
 def weighted_gram(Y: FloatArray, w: FloatArray) -> FloatArray:
     """Return the w-weighted covariance of the columns of ``Y``."""
     centred = Y - w @ Y
@@ -316,3 +205,95 @@ def chebyshev(product: Product, block: FloatArray, image: FloatArray, *, bottom:
         after -= before
         before, now = now, after
     return now
+
+
+# The k×k part of a covariance that departs most from the identity.
+
+
+class LargestBlock:
+    """The objective of the sparse descent: the squared F,k,k-norm of Σ_w − I, and its gradient in w.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Finite rows, with fourth powers that do not overflow.
+    k : int
+        Rows of the matrix, and entries in each, that count.
+    unit : float
+        The variance that stands for one in the scale of X.
+    """
+
+    def __init__(self, X: FloatArray, k: int, *, unit: float = 1.0) -> None:
+        self.X, self.k, self.unit, self.covariance = X, k, unit, WeightedCovariance(X)
+
+    def __call__(self, w: FloatArray, below: float) -> tuple[float, FloatArray] | None:
+        """Return the norm and g_i = (x_iᵀZx_i − x_i·Z(Xᵀw) − x_i·Zᵀ(Xᵀw)) / ‖Z‖_F, or None if it is not below."""
+        M = self.covariance.at(w).copy()
+        M.flat[:: M.shape[0] + 1] -= self.unit
+        sums = largest_squares(M, self.k)
+        best = np.argsort(-sums, kind="stable")[: self.k]
+        value = float(sums[best].sum())
+        if not value < below:
+            return None
+        if value == 0:
+            return value, np.zeros(w.size)
+        best.sort()
+        return value, self._gradient(w, best, M[best]) / math.sqrt(value)
+
+    def _gradient(self, w: FloatArray, rows: IntArray, M: FloatArray) -> FloatArray:
+        """Return Σ_r (x_ir y_ir − x_ir (Zx̄)_r − x̄_r y_ir) with y = XZᵀ, Z the largest entries of these rows."""
+        entries = np.argsort(-M, axis=1, kind="stable")[:, : self.k]
+        Z = np.zeros_like(M)
+        np.put_along_axis(Z, entries, np.take_along_axis(M, entries, axis=1), axis=1)
+        x, y = self.X if rows.size == self.X.shape[1] else self.X[:, rows], self.X @ Z.T
+        return np.asarray(np.einsum("ir,ir->i", x, y) - x @ (w @ y) - y @ (w @ x))
+
+
+def largest_squares(rows: FloatArray, k: int) -> FloatArray:
+    """Return the sum of squares of the k largest entries of each row."""
+    place = rows.shape[1] - k
+    largest = np.partition(rows, place, axis=1)[:, place:]
+    return np.asarray(np.einsum("rc,rc->r", largest, largest))
+
+
+# The descent on the top eigenvalue.
+
+
+def scale_of(X: FloatArray) -> float:
+    """Return the power of two by which rows are divided so that nothing overflows; 1 for ordinary rows."""
+    largest = max(float(X.max(initial=0.0)), -float(X.min(initial=0.0)))
+    ordinary = largest == 0 or 1 / SAFE < largest < SAFE
+    # A power of two, by which division is exact.
+    return 1.0 if ordinary else math.ldexp(1.0, math.frexp(largest)[1] - 1)
+
+
+def weighted_mean(X: FloatArray, w: FloatArray) -> FloatArray:
+    """Return Σ w_i x_i without overflow."""
+    scale = scale_of(X)
+    return np.asarray(w @ X if scale == 1 else (w @ (X / scale)) * scale)
+
+
+def spectral_descent(X: FloatArray, contamination: float, n_iter: int = 100) -> LocationEstimate:
+    """Find the mean by weights that make the top eigenvalue λ of the weighted covariance small.
+
+    The gradient of λ at w is g_i = (x_i·u)² − 2(wᵀXu)(x_i·u), u the top eigenvector; the search is `descend`.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Finite rows.
+    contamination : float
+        Share ε of rows that may be arbitrary; no weight exceeds 1/(n − round(εn)).
+    n_iter : int
+        Moves; the published method always makes 100.
+
+    Returns
+    -------
+    LocationEstimate
+        The weighted mean with its weights. ``converged`` is True: the number of moves is part of the method.
+    """
+    n = X.shape[0]
+    scale = scale_of(X)
+    rows = X if scale == 1 else X / scale
+    descent = descend(TopEigenpair(rows), n, largest_weight(n, contamination), n_iter=n_iter)
+    return LocationEstimate(weighted_mean(X, descent.weights), iterations=descent.iterations, weights=descent.weights)
