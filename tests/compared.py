@@ -19,7 +19,7 @@ def fit(data: Any, labels: Any, **options: Any) -> Estimate:
 def changed(estimate: Estimate, **fields: Any) -> Estimate:
     """The same estimate with other fields, of it or of the records in it."""
     inside = {}
-    for part in ("located", "leaning", "sample"):
+    for part in ("located", "sample"):
         record = getattr(estimate, part)
         own = {item.name: fields.pop(item.name) for item in dataclasses.fields(record) if item.name in fields}
         inside[part] = dataclasses.replace(record, **own)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sparsemean._stats.buckets import assign_block_buckets, assign_paper_buckets, block_positions, deal_left
+from sparsemean._stats.buckets import assign_block_buckets, assign_paper_buckets, block_positions
 from sparsemean._util.records import BLOCK
 from sparsemean.errors import InputError
 
@@ -66,36 +66,3 @@ def test_the_same_deal_for_ever() -> None:
 def test_sizes_that_do_not_nest_are_refused(sizes: tuple[int, ...]) -> None:
     with pytest.raises(InputError, match="bucket_sizes must be rising powers of two"):
         assign_block_buckets(100, sizes, 0)
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_units_left_keep_the_buckets_that_lose_none(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    n, size = int(rng.integers(8, 700)), int(rng.choice([1, 2, 4, 8]))
-    dealt = assign_block_buckets(n, (size,), seed).order
-    share = rng.choice([0.002, 0.02, 0.2, 0.6])
-    kept = np.flatnonzero(rng.random(n) >= share)
-    left = deal_left(dealt, kept, size)
-    assert np.unique(left.order).size == left.order.size
-    np.testing.assert_array_equal(np.intersect1d(left.order, kept), np.sort(left.order))
-    full = dealt[: n // size * size].reshape(-1, size)
-    whole = {tuple(bucket) for bucket in full[np.isin(full, kept).all(axis=1)].tolist()}
-    now = {tuple(b) for b in left.order[: left.order.size // size * size].reshape(-1, size).tolist()}
-    assert whole <= now
-    blocks_hit = np.unique(np.setdiff1d(np.arange(n), kept) // BLOCK).size
-    assert kept.size - left.order.size <= (size - 1) * blocks_hit
-    np.testing.assert_array_equal(np.setdiff1d(left.broken, dealt), [])
-    np.testing.assert_array_equal(
-        np.sort(left.order), np.sort(np.concatenate((np.setdiff1d(dealt, left.broken), left.mended)))
-    )
-    for bucket in now - whole:
-        blocks = np.unique(np.array(bucket) // BLOCK)
-        assert np.ptp(blocks) < max(2, size)
-
-
-def test_hardly_any_unit_is_left_out() -> None:
-    n = 64 * 500
-    dealt = assign_block_buckets(n, (1, 2, 4), 0).order
-    for share in (0.001, 0.01, 0.05, 0.2):
-        kept = np.flatnonzero(np.random.default_rng(0).random(n) >= share)
-        assert deal_left(dealt, kept, 4).order.size >= 0.99 * kept.size

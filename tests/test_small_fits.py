@@ -8,13 +8,11 @@ import pytest
 from sparsemean._data.source import runs
 from sparsemean._evidence import signed_ranks
 from sparsemean._evidence.signed_ranks import SignedRankEvidence, rank_sums
-from sparsemean._evidence.signs import of_signs
 from sparsemean._kernels.memory_layout import strided
 from sparsemean._stats.arrays import middle, without
 from sparsemean._stats.buckets import assign_block_buckets
 from sparsemean._stats.descent import top_eigenpairs
 from sparsemean._stats.signed_ranks import caps_of
-from sparsemean._util.records import Counts
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64])
@@ -56,14 +54,8 @@ def test_the_last_number_of_bad_rows_is_that_of_asking_for_each(
 ) -> None:
     monkeypatch.setattr(signed_ranks, "ASKED", asked)
     X = np.random.default_rng(n).standard_t(3, (n, 6)) + np.array([0.0, 0.2, 0.5, 1.0, 3.0, -2.0])
-    counts = Counts(
-        positive=(X > 0).sum(axis=0, dtype=np.int32)[np.newaxis],
-        negative=(X < 0).sum(axis=0, dtype=np.int32)[np.newaxis],
-        nearest=np.abs(X).min(axis=0),
-        n_buckets=(n,),
-    )
     passing = np.array([n, n, n, 3, n, n])
-    evidence = SignedRankEvidence(of_signs(counts, n), n, 6, 0.05, np.arange(6), passing, (rank_sums(X, caps_of(n)),))
+    evidence = SignedRankEvidence(n, 6, 0.05, np.arange(6), passing, (rank_sums(X, caps_of(n)),))
     every, most = np.arange(6), n // 2
     p = np.stack([evidence.log_p(m, every) for m in range(most + 1)])
     last = {}

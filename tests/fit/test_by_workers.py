@@ -20,7 +20,7 @@ from sparsemean._fit import by_workers
 from sparsemean._fit import data as fit_data
 from sparsemean._fit.by_workers import CodedColumns, Columns
 from sparsemean._stats import row_scores
-from sparsemean._stats.buckets import assign_block_buckets, assign_places, deal_left
+from sparsemean._stats.buckets import assign_block_buckets
 from sparsemean._stats.standardized import StandardizedRows
 from sparsemean._util.records import BucketSpec
 from sparsemean.result import Estimate
@@ -187,8 +187,8 @@ def test_buckets_made_anew(data: Any, chunks: str, monkeypatch: pytest.MonkeyPat
     X = data.X.copy()
     X[np.random.default_rng(1).random(X.shape) < 0.1] = np.nan
     kept = np.flatnonzero(np.random.default_rng(2).random(N) < 0.97)
-    order = deal_left(assign_block_buckets(N, (1, 2, 4), 3).order, kept, 4).order
-    spec = BucketSpec(assign_places(np.arange(order.size), (1, 2, 4)).of_rows(order), np.arange(D) / D, True)
+    partition = assign_block_buckets(kept.size, (1, 2, 4), 3).of_rows(kept)
+    spec = BucketSpec(partition, np.arange(D) / D, True)
     expected, _ = host.count(as_table(X), spec)
     table = as_table(da.from_array(X, chunks=CHUNKS[chunks]))
     found, _ = engine_of(table.source).count(table, spec)

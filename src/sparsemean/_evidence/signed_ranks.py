@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import ModuleType
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._evidence.signs import OfRows, SlackEvidence, all_sizes, levels_used
+from sparsemean._evidence.signs import OfRows, all_sizes, levels_used
 from sparsemean._kernels import rounding
 from sparsemean._stats.arrays import present_sorted, sort_columns
 from sparsemean._stats.decision import Allowed, Rule, probabilities, rejected
@@ -110,8 +111,8 @@ def rank_sums(
 class SignedRankEvidence(OfRows):
     """Ranks of the features that passed the filter, and up to how many bad rows they pass it."""
 
-    signs: SlackEvidence
-    """Of bucket means, for the filter."""
+    xp: ClassVar[ModuleType] = np
+    """Ranks are made, and decided by, on the host."""
     n_rows: int
     n_hypotheses: int
     """Features, ranked or not."""
@@ -130,21 +131,12 @@ class SignedRankEvidence(OfRows):
     alpha_shares: float = 0.0
     """Share of the error that the caps that are looked at have together, at least."""
 
-    @property
-    def xp(self) -> ModuleType:
-        """Where decisions lie: with the data."""
-        return self.signs.xp
-
     def p_values(self, allowed: Allowed, some: IntArray | None = None) -> tuple[IntArray, FloatArray, FloatArray]:
         """Return the features whose p-value is below 1, or ``some``, p and log p."""
         log_p = self.log_p(self.step_of(allowed), None if some is None else np.searchsorted(self.features, some))
         features, p = self.features if some is None else some, probabilities(log_p)
         alive = np.flatnonzero(p < 1) if some is None else np.arange(some.size)
         return features[alive], p[alive], log_p[alive]
-
-    def best_size(self, allowed: Allowed) -> tuple[IntArray, IntArray]:
-        """Return the ranked features, and at which bucket size signs of each show most."""
-        return self.features, self.signs.to_host(self.features).p_at(self.step_of(allowed)).argmin(axis=0)
 
     def selected_first(self, rule: Rule) -> IntArray:
         """Return what a rule selects where no row is bad."""

@@ -7,14 +7,14 @@ replacement of m rows could have left. Bucket sizes share the error (Bonferroni)
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
 from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
 
-from sparsemean._stats.arrays import group_indices, namespace, on_device, on_host, present_sorted
+from sparsemean._stats.arrays import group_indices, namespace, near, on_device, on_host, present_sorted
 from sparsemean._stats.arrays import place as device_of
 from sparsemean._stats.decision import Allowed, Flags, Rule
 from sparsemean._stats.nulls import (
@@ -28,7 +28,7 @@ from sparsemean._stats.nulls import (
     stages_up_to,
     times,
 )
-from sparsemean._stats.planning import bad_rows
+from sparsemean._stats.planning import bad_rows, first_error
 from sparsemean._util.plans import BadRows, Plan, Shares, Side
 from sparsemean._util.records import NO_END, CountArray, Counts, FloatArray, IntArray
 
@@ -85,6 +85,8 @@ class SlackEvidence(OfRows):
     """Which statistics are looked at for how many bad rows; all for any number where it is not told."""
     alpha_shares: int = 0
     """How many share the error at least, looked at or not."""
+    kept: dict[str, tuple[Any, Any]] = field(default_factory=dict, init=False, repr=False)
+    """What was moved to the host last: those who ask for the same again need not wait for a device."""
 
     def __post_init__(self) -> None:
         if not self.stages:
@@ -116,7 +118,11 @@ class SlackEvidence(OfRows):
 
     def to_host(self, features: IntArray) -> SlackEvidence:
         """Return the evidence of some features, on the host."""
-        return on_host(self.of(self.xp.asarray(features)))
+        before, found = self.kept.get("some", (None, None))
+        if before is None or not np.array_equal(before, features):
+            found = on_host(self.of(self.xp.asarray(features)))
+            self.kept["some"] = features, found
+        return found  # type: ignore[no-any-return]
 
     # p-values.
 
@@ -179,7 +185,11 @@ class SlackEvidence(OfRows):
     def candidates(self, allowed: Allowed) -> tuple[IntArray, SlackEvidence]:
         """Return the features whose p-value is below 1 and their evidence, on the host if they are few."""
         if self._signs_there:
-            return _reached_there(self, BELOW_ONE, self.step_of(allowed))
+            before, found = self.kept.get("candidates", (None, None))
+            if before != allowed:
+                found = _reached_there(self, BELOW_ONE, self.step_of(allowed))
+                self.kept["candidates"] = allowed, found
+            return found  # type: ignore[no-any-return]
         features = self.reaching(BELOW_ONE, self.step_of(allowed))
         some = features, self.of(features)
         return on_host(some) if features.size <= FEW else some
@@ -292,6 +302,41 @@ def of_signs(counts: Counts, n_rows: int, *, side: Side = Side.BOTH) -> SlackEvi
         nulls=tuple(map(SignTestNull, nonzero, zip(fewest, counts.n_buckets, strict=True))),
         **shared,
     )
+
+
+def evidence_of(plan: Plan, counts: Counts) -> SlackEvidence:
+    """Return the evidence of counts as a plan asks for it."""
+    signs = of_signs(counts, plan.n_units, side=plan.question.side)
+    return signs.staged(first_error(plan)) if plan.question.test == "buckets" else signs
+
+
+def best_sizes(plan: Plan, counts: Counts, signs: SlackEvidence | None = None) -> IntArray:
+    """Return the index of the bucket size at which signs of each feature show most, the first where none can reject.
+
+    Ranks do not select by it. ``signs`` is the evidence of the counts, where it is there.
+    """
+    best = namespace(counts.positive).zeros(plan.n_features, dtype=np.intp)
+    if len(plan.walk.bucket_sizes) > 1:
+        features, at = (signs or evidence_of(plan, counts)).best_size((plan.bad,))
+        best[near(best, features)] = near(best, at)
+    return best  # type: ignore[no-any-return]
+
+
+def strongest_signs(plan: Plan, counts: Counts, signs: SlackEvidence | None = None) -> tuple[FloatArray, IntArray]:
+    """Return β₀ of every feature at the bucket size at which its signs show most, and that size."""
+    sizes, best = plan.walk.bucket_sizes, best_sizes(plan, counts, signs)
+    if on_device(best):
+        from sparsemean._kernels import gpu
+
+        return gpu.betas(counts, sizes, best)
+    net, buckets = counts.positive[0].astype(np.int64) - counts.negative[0], counts.buckets(0)
+    beta = net / np.maximum(buckets, 1)
+    if (larger := np.flatnonzero(best)).size:
+        size = best[larger]
+        net = counts.positive[size, larger].astype(np.int64) - counts.negative[size, larger]
+        everywhere = np.array(counts.n_buckets)[size] if counts.present is None else counts.present[size, larger]
+        beta[larger] = net / np.maximum(everywhere, 1)
+    return beta, np.array(sizes, dtype=np.intp)[best]
 
 
 def beside(one: SlackEvidence, other: SlackEvidence) -> SlackEvidence:

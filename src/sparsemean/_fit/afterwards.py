@@ -16,7 +16,6 @@ from sparsemean._evidence import groups, signed_ranks, signs
 from sparsemean._fit import covariates, mean, mean_difference
 from sparsemean._fit.data import FitData
 from sparsemean._fit.from_sketch import as_counted
-from sparsemean._fit.inference import best_beta, best_sizes
 from sparsemean._kernels import rounding
 from sparsemean._stats import path
 from sparsemean._stats.buckets import assign_buckets
@@ -25,7 +24,7 @@ from sparsemean._stats.effects import GroupEffects, effect_columns
 from sparsemean._stats.planning import bad_pairs, bad_rows, check_shares, of_question
 from sparsemean._util.checks import fraction_of_rows
 from sparsemean._util.plans import Plan
-from sparsemean._util.records import BucketSpec, FloatArray, IntArray, Leaning, Uncertified
+from sparsemean._util.records import BucketSpec, FloatArray, IntArray, Uncertified
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate, Located
 from sparsemean.result.comparison import Comparison
@@ -135,9 +134,6 @@ def at(estimate: Estimate, contamination: Any) -> Estimate:
 
 def of_decision(estimate: Estimate, plan: Plan, decision: Decision) -> Estimate:
     """Return an estimate after it was decided again."""
-    if estimate.counts is not None:
-        leaning = Leaning(*best_beta(plan, estimate.counts, best_sizes(plan, decision)), estimate.counts)
-        estimate = replace(estimate, leaning=leaning)
     return _decided(estimate, plan, decision.without(estimate.decision.skipped))
 
 

@@ -182,10 +182,9 @@ def _refuse_for_groups(*, null: Any, **one_sample: Any) -> None:
 
 
 def _certified(found: Found, contrast: int, feature_names: npt.NDArray[np.object_] | None) -> Certified:
-    decision, leaning = found.decision.of(contrast), found.leaning(contrast)
+    decision, (beta, bucket_size) = found.decision.of(contrast), found.strength(contrast)
+    names = ("support", "p_values", "p_adjusted", "q_values", "radius", "max_contamination")
     return Certified(
-        support=near(decision.p_values, decision.support), p_values=decision.p_values, p_adjusted=decision.p_adjusted,
-        q_values=decision.q_values, radius=decision.radius, max_contamination=decision.max_contamination,
-        beta=leaning.beta, bucket_size=leaning.bucket_size, feature_names=feature_names, plan=found.plans[contrast],
-        seed=found.seed,
+        **{name: near(beta, getattr(decision, name)) for name in names},
+        beta=beta, bucket_size=bucket_size, feature_names=feature_names, plan=found.plans[contrast], seed=found.seed,
     )  # fmt: skip

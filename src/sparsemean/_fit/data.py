@@ -16,10 +16,10 @@ from sparsemean._kernels import rounding
 from sparsemean._kernels.compiling import plainly
 from sparsemean._kernels.memory_layout import Array, count_threads, each
 from sparsemean._stats import path
-from sparsemean._stats.buckets import Left, assign_buckets, assign_places, deal_left
+from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.signed_ranks import caps_of
 from sparsemean._util.plans import Plan
-from sparsemean._util.records import BucketSpec, Counts, FloatArray, IntArray, Partition
+from sparsemean._util.records import BucketSpec, Counts, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from sparsemean._data.dask import Dask
@@ -29,13 +29,6 @@ SPREAD = 500_000
 """Rows of a dask array beyond which columns stay with the workers: 32 of them, which judge rows, would be 128 MB."""
 RANKED_AT_ONCE = 32
 """Columns that a thread ranks together: their values stay near."""
-
-SCATTERED = 1.25
-"""What a row costs that is counted apart from its neighbours, in rows of a pass over all."""
-PASS = 128
-"""Rows that cost as much to count as a pass costs by itself: counters of all features are made and added up."""
-WORTHWHILE = 200_000
-"""Values that must be spared for a second pass over some rows to be worth its start."""
 
 
 class RowReader:
@@ -237,58 +230,12 @@ class FitData:
         return replace(self, cache=self.cache.adding(columns))
 
     def subset(self, plan: Plan, units: IntArray) -> FitData:
-        """Return the rows of some ``units`` only (rows, where there are no groups).
-
-        Buckets that lose no unit stay, those of other units are made anew; with the paper's dealing all are.
-        """
-        if plan.walk.dealing == "paper":
-            partition = assign_buckets(plan, self.seed).of_rows(units)
-        else:
-            partition = self._dealt(self._left(units).order)
-        buckets = replace(self.buckets, partition=partition)
+        """Return the rows of some ``units`` only (rows, where there are no groups), dealt anew."""
+        rows, numbers = units, None
+        if self.units is not None:
+            place = np.full(self.plan.n_units, -1, dtype=np.intp)
+            place[units] = np.arange(units.size)
+            rows = np.flatnonzero(place[self.units] >= 0)
+            numbers = place[self.units[rows]]
+        buckets = replace(self.buckets, partition=assign_buckets(plan, self.seed, numbers).of_rows(rows))
         return replace(self, buckets=buckets, plan=plan, chosen=units, nonzero=None)
-
-    def count_subset(self, subset: FitData, counts: Counts, progress: Progress | None = None) -> Counts:
-        """Return the ``counts`` of a subset, given those of all rows: only buckets that changed are counted, if few.
-
-        Of a source that is not an array in memory everything would be read for that.
-        """
-        if self.table.source.native is not None and subset.chosen is not None and subset.plan.walk.dealing != "paper":
-            left = self._left(subset.chosen)
-            spared = subset.chosen.size - SCATTERED * (left.broken.size + left.mended.size) - PASS
-            if spared * self.plan.n_features > WORTHWHILE:
-                broken, mended = (self._count_of(units) for units in (left.broken, left.mended))
-                return less(counts, broken).taking_in(mended)
-        return subset.count(progress)
-
-    def _count_of(self, units: IntArray) -> Counts:
-        return replace(self, buckets=replace(self.buckets, partition=self._dealt(units))).count()
-
-    def _left(self, units: IntArray) -> Left:
-        """Return how some ``units`` are dealt if buckets that lose none stay."""
-        partition = self.buckets.partition
-        dealt = partition.order if self.units is None else self.units[partition.order[partition.levels[0][:-1]]]
-        return deal_left(dealt, units, self.plan.walk.bucket_sizes[-1])
-
-    def _dealt(self, units: IntArray) -> Partition:
-        """Put some ``units`` into buckets in the order in which they come."""
-        places, sizes = np.arange(units.size), self.plan.walk.bucket_sizes
-        if self.units is None:
-            return assign_places(places, sizes).of_rows(units)
-        numbers = np.full(self.plan.n_units, -1, dtype=np.intp)
-        numbers[units] = places
-        rows = np.flatnonzero(numbers[self.units] >= 0)
-        return assign_places(places, sizes, units=numbers[self.units[rows]]).of_rows(rows)
-
-
-def less(counts: Counts, other: Counts) -> Counts:
-    """Return counts without those of some of the buckets; which mean is the nearest is not told any more."""
-    gaps = counts.missing is not None
-    return Counts(
-        positive=counts.positive - other.positive,
-        negative=counts.negative - other.negative,
-        nearest=np.full(counts.nearest.size, np.nan),
-        n_buckets=tuple(a - b for a, b in zip(counts.n_buckets, other.n_buckets, strict=True)),
-        present=counts.everywhere() - other.everywhere() if gaps else None,
-        missing=counts.gaps() - other.gaps() if gaps else None,
-    )

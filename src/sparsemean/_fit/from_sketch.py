@@ -14,17 +14,17 @@ from sparsemean._counts.sketch import Sketch, check_names, no_means
 from sparsemean._data import as_table
 from sparsemean._data.source import ColumnCache, Source, as_dense
 from sparsemean._data.table import Names, Table
-from sparsemean._evidence.signs import of_signs
+from sparsemean._evidence.signs import evidence_of
 from sparsemean._fit import messages, one_sample, screening
 from sparsemean._fit.data import FitData
-from sparsemean._fit.inference import best_beta, best_sizes, by_signs, infer
+from sparsemean._fit.inference import infer
 from sparsemean._fit.pipeline import build_estimate, estimates
 from sparsemean._fit.refinement import Refinement
 from sparsemean._stats.buckets import assign_buckets
-from sparsemean._stats.decision import Decision
+from sparsemean._stats.decision import Decision, decide_planned
 from sparsemean._stats.planning import of_question
 from sparsemean._util.plans import Plan
-from sparsemean._util.records import BLOCK, BucketSpec, Counts, FloatArray, IntArray, Leaning, Ranges
+from sparsemean._util.records import BLOCK, BucketSpec, Counts, FloatArray, IntArray, Ranges
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 
@@ -162,7 +162,7 @@ def estimate_from_sketch(sketch: Sketch, X: Any = None, *, n_jobs: int | None = 
     if X is None:
         _check_ranks(plan, "without the rows")
         _check_named(plan)
-        decision = by_signs(plan, of_signs(counts, plan.n_units, side=plan.question.side))
+        decision = decide_planned(evidence_of(plan, counts), plan)
         return _without_rows(table, counts, decision, plan=plan, closed=closed, began=began)
     comes_once = _comes_in_chunks(X)
     if comes_once:
@@ -211,7 +211,7 @@ def _without_rows(
     notes = (*messages.of_fit(plan, counts, decision, decision.skipped, table), NEEDS_ROWS)
     return build_estimate(
         plan, decision, table=table, began=began, notes=notes, values=(mean, np.full((d, 2), np.nan)),
-        leaning=Leaning(*best_beta(plan, counts, best_sizes(plan, decision)), counts), seed=closed.seed,
+        counts=counts, seed=closed.seed,
     )  # fmt: skip
 
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from sparsemean._data.source import TAKEN_AT_ONCE
 from sparsemean._evidence import signed_ranks, signs
 from sparsemean._evidence.signed_ranks import DOWN, UP, SignedRankEvidence
-from sparsemean._evidence.signs import SlackEvidence, beside, of_signs
+from sparsemean._evidence.signs import SlackEvidence, beside, best_sizes, of_signs
 from sparsemean._fit.data import FitData
 from sparsemean._kernels import rounding
 from sparsemean._stats import decision, path
-from sparsemean._stats.arrays import medians, medians_sorted, namespace, on_device, on_host, take
+from sparsemean._stats.arrays import medians, medians_sorted, namespace, on_host, take
 from sparsemean._stats.decision import Decision, decide_planned
 from sparsemean._stats.planning import first_error
 from sparsemean._stats.signed_ranks import filter_of
@@ -31,10 +30,9 @@ def infer(data: FitData, counts: Counts) -> tuple[Decision, FitData]:
     Columns that were read for it may be kept in the data that are returned.
     """
     plan = data.plan
-    signs = _signs(data, counts)
     if plan.question.test != "ranks":
-        return by_signs(plan, signs), data
-    features, passing = _passing(plan, signs)
+        return decide_planned(_signs(data, counts).staged(first_error(plan)), plan), data
+    features, passing = _passing(data, counts)
     data = data.keep(features)
     sides = tuple(UP if sign > 0 else DOWN for sign in plan.question.side.signs)
     if plan.question.min_effect:
@@ -43,24 +41,20 @@ def infer(data: FitData, counts: Counts) -> tuple[Decision, FitData]:
     else:
         sums = (data.rank_sums(features),)
     evidence = SignedRankEvidence(
-        signs, plan.n_units, plan.n_features, first_error(plan), features, passing, sums, sides,
+        plan.n_units, plan.n_features, first_error(plan), features, passing, sums, sides,
         ties_against=bool(plan.question.min_effect),
     )  # fmt: skip
     return decide_planned(evidence, plan), data
 
 
-def _passing(plan: Plan, signs: SlackEvidence) -> tuple[IntArray, IntArray]:
+def _passing(data: FitData, counts: Counts) -> tuple[IntArray, IntArray]:
     """Return the features that pass the filter without bad rows, and up to how many each does."""
-    most, largest = plan.n_units // 2, filter_of(plan)
+    plan, largest = data.plan, filter_of(data.plan)
     if largest >= 1:
-        return np.arange(plan.n_features), np.full(plan.n_features, most)
+        return np.arange(plan.n_features), np.full(plan.n_features, plan.n_units // 2)
+    signs = _signs(data, counts)
     features = on_host(signs.reaching(largest, 0))
     return features, signs.last(largest, features, None)
-
-
-def by_signs(plan: Plan, signs: SlackEvidence) -> Decision:
-    """Return what the signs of bucket means decide."""
-    return decide_planned(signs.staged(first_error(plan)), plan)
 
 
 def _signs(data: FitData, counts: Counts) -> SlackEvidence:
@@ -84,36 +78,6 @@ def walked(data: FitData, counts: Counts, decision: Decision) -> tuple[Decision,
         filled_up = decision.filled_up + int(support.size - decision.support.size)
         decision = replace(decision, support=support, filled_up=filled_up)
     return decision, iterated
-
-
-def best_sizes(plan: Plan, decision: Decision) -> Any:
-    """Return the index of the bucket size at which signs of each feature show most; the first where p is 1."""
-    evidence: Any = decision.evidence
-    out = evidence.xp.zeros(plan.n_features, dtype=np.intp)
-    if len(plan.walk.bucket_sizes) == 1:
-        return out
-    features, best = evidence.best_size(decision.allowed)
-    out[evidence.xp.asarray(features)] = evidence.xp.asarray(best) % len(plan.walk.bucket_sizes)
-    return out
-
-
-def best_beta(plan: Plan, counts: Counts | FloatArray, best: Any) -> tuple[FloatArray, IntArray]:
-    """Return β₀ of every feature at its best size, and that size; β itself, and 1, without buckets."""
-    if isinstance(counts, np.ndarray):
-        return counts, np.ones(plan.n_features, dtype=np.intp)
-    sizes = plan.walk.bucket_sizes
-    if on_device(best):
-        from sparsemean._kernels import gpu
-
-        return gpu.betas(counts, sizes, best)
-    net, buckets = counts.positive[0].astype(np.int64) - counts.negative[0], counts.buckets(0)
-    beta = net / np.maximum(buckets, 1)
-    if (at := np.flatnonzero(best)).size:
-        size = best[at]
-        net = counts.positive[size, at].astype(np.int64) - counts.negative[size, at]
-        everywhere = np.array(counts.n_buckets)[size] if counts.present is None else counts.present[size, at]
-        beta[at] = net / np.maximum(everywhere, 1)
-    return beta, np.array(sizes, dtype=np.intp)[best]
 
 
 def _paper_support(data: FitData, counts: Counts, decision: Decision) -> tuple[Decision, IntArray]:
@@ -149,7 +113,7 @@ class Values:
     """Selected features whose value and interval are of those of their values that are not the null value."""
 
 
-def estimate_support(data: FitData, decision: Decision, counts: Counts, best: Any) -> tuple[Decision, Values]:
+def estimate_support(data: FitData, decision: Decision, counts: Counts) -> tuple[Decision, Values]:
     """Return the support less columns that hold one value only, which need no test, and what the rest is worth.
 
     They are looked for among all features that some number of bad rows leaves. The paper's rule keeps them, as
@@ -160,12 +124,17 @@ def estimate_support(data: FitData, decision: Decision, counts: Counts, best: An
     looked_at = decision.support if published else on_host(namespace(last).flatnonzero(last >= 0))
     constant = constant_columns(data, looked_at, counts)
     decision = decision if published else decision.without(constant)
-    return decision, replace(_support_values(data, decision.support, best), constant=constant)
+    values = _support_values(data, decision.support, counts)
+    return decision, replace(values, constant=constant)
 
 
-def _support_values(data: FitData, support: IntArray, best_of_all: Any) -> Values:
-    """Estimate the selected features, with intervals that hold after selection."""
+def _support_values(data: FitData, support: IntArray, counts: Counts) -> Values:
+    """Estimate the selected features, with intervals that hold after selection.
+
+    Values are those of the best bucket size; where they are refined by what needs no start, those of the first.
+    """
     plan = data.plan
+    best_of_all = np.zeros(plan.n_features, np.intp) if plan.question.refine == "auto" else best_sizes(plan, counts)
     d = plan.n_features
     offset = np.zeros(d) if data.buckets.null is None else data.buckets.null
     mean, ends = offset.copy(), np.full((d, 2), np.nan)

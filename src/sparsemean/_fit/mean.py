@@ -31,7 +31,6 @@ from sparsemean._util.records import (
     CountArray,
     FloatArray,
     IntArray,
-    Leaning,
     LocationEstimate,
     MeanTest,
     Sample,
@@ -73,9 +72,9 @@ class Means(OneSample):
         decision = decide_planned(evidence, plan)
         return cls(replace(data, plan=plan), table, test, found.missing, beta, decision, tuple(notes), method)
 
-    def leaning(self, contrast: int = 0) -> Leaning:  # noqa: ARG002
+    def strength(self, contrast: int = 0) -> tuple[FloatArray, IntArray]:  # noqa: ARG002
         """Return the sums as shares of the largest that there can be."""
-        return Leaning(self.beta, namespace(self.beta).ones(self.data.plan.n_features, dtype=np.intp))
+        return self.beta, namespace(self.beta).ones(self.data.plan.n_features, dtype=np.intp)
 
     def allowing(self, rows: screening.ScreeningResult | None) -> Means:
         """Decide again for the bad rows that were found; κ and the units stay what they were for none."""
@@ -120,7 +119,7 @@ class Means(OneSample):
         )
         return build_estimate(
             plan, decision, table=table, began=began, notes=notes,
-            values=(located.mean, ends), leaning=found.leaning(),
+            values=(located.mean, ends), strength=found.beta,
             status={
                 "screening": rows.how, "refinement": located.how, "iterations": located.iterations,
                 "converged": located.converged,

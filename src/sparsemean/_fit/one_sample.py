@@ -15,10 +15,11 @@ from sparsemean._counts.engines import Progress
 from sparsemean._data import as_table
 from sparsemean._data.gpu import on_the_host, sent, where_it_lies
 from sparsemean._data.table import Table
+from sparsemean._evidence.signs import strongest_signs
 from sparsemean._fit import mean as means
 from sparsemean._fit import messages, screening
 from sparsemean._fit.data import FitData
-from sparsemean._fit.inference import best_beta, best_sizes, estimate_support, infer, walked
+from sparsemean._fit.inference import estimate_support, infer, walked
 from sparsemean._fit.pipeline import Found, OneSample, build_estimate, estimates, parts_of
 from sparsemean._fit.refinement import Refinement, check, name_of
 from sparsemean._kernels.memory_layout import one_blas_thread
@@ -32,8 +33,8 @@ from sparsemean._util.plans import Plan
 from sparsemean._util.records import (
     BucketSpec,
     Counts,
+    FloatArray,
     IntArray,
-    Leaning,
     Sample,
     Uncertified,
 )
@@ -167,10 +168,11 @@ class Centres(OneSample):
     source: Table | None = None
     """What the estimate keeps as a handle on the data."""
 
-    def leaning(self, contrast: int = 0) -> Leaning:  # noqa: ARG002
+    def strength(self, contrast: int = 0) -> tuple[FloatArray, IntArray]:  # noqa: ARG002
         """Return β₀ at the bucket size at which signs show most."""
-        plan = self.data.plan
-        return Leaning(*best_beta(plan, self.counts, best_sizes(plan, self.decision)), self.counts)
+        evidence: Any = self.decision.evidence
+        by_signs = self.data.plan.question.test == "buckets" and not self.data.plan.min_effect
+        return strongest_signs(self.data.plan, self.counts, evidence if by_signs else None)
 
     def to_host(self) -> Centres:
         """Walk where the paper's rule asks for it, and take what an estimate needs from a device."""
@@ -203,9 +205,8 @@ class Centres(OneSample):
         """Make an estimate of counts, and of the few columns that are read once more."""
         plan, counts, method, table = self.data.plan, self.counts, self.method, self.data.table
         refining, recounting = parts_of(progress, (0.2 * (method is not None), 0.8 * plan.question.screen_rows))
-        best = best_sizes(plan, self.decision)
         data = self.data.keep(self.decision.support)
-        decision, values = estimate_support(data, self.decision, counts, best)
+        decision, values = estimate_support(data, self.decision, counts)
         support, data = decision.support, replace(data, nonzero=values.nonzero)
         with one_blas_thread():
             rows = rows or screening.screen(data, support)
@@ -229,7 +230,7 @@ class Centres(OneSample):
         )
         return build_estimate(
             plan, decision, table=table, began=began, notes=notes, values=(located.mean, values.intervals),
-            leaning=Leaning(*best_beta(plan, counts, best), counts),
+            counts=counts,
             status={
                 "screening": rows.how, "refinement": located.how, "iterations": located.iterations,
                 "converged": located.converged, "walked": int(np.union1d(self.iterated, support).size),
@@ -278,7 +279,7 @@ def _uncertified(
     units = None if data.units is None else kept.size
     plan = planning.plan_fit(n_rows, data.plan.n_features, n_units=units, **options)
     subset = data.subset(plan, kept)
-    counts = data.count_subset(subset, found.counts, progress)
+    counts = subset.count(progress)
     of_kept, _ = infer(subset, counts)
     if data.plan.question.selection == "paper":
         of_kept, _ = walked(subset, counts, of_kept)

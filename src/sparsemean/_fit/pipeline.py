@@ -24,7 +24,7 @@ from sparsemean._stats.arrays import on_host
 from sparsemean._stats.decision import Decision
 from sparsemean._stats.effects import GroupEffects
 from sparsemean._util.plans import Plan
-from sparsemean._util.records import FloatArray, IntArray, Leaning, Sample, Status, Uncertified
+from sparsemean._util.records import Counts, FloatArray, IntArray, Sample, Status, Uncertified
 from sparsemean.result import Estimate, Located
 
 NO_MORE = Sample()
@@ -48,8 +48,8 @@ class Found(Protocol):
         """What was drawn with."""
         ...
 
-    def leaning(self, contrast: int) -> Leaning:
-        """Return to which side each feature leans."""
+    def strength(self, contrast: int) -> tuple[FloatArray, IntArray]:
+        """Return to which side each feature leans and how far, and at which bucket size."""
         ...
 
     def score_rows(self) -> Any:
@@ -113,12 +113,13 @@ def build_estimate(
     began: float,
     notes: Iterable[str],
     values: tuple[FloatArray, FloatArray],
-    leaning: Leaning,
     status: Mapping[str, Any] | None = None,
     skewed: IntArray | None = None,
     effects: GroupEffects | None = None,
     uncertified: Uncertified | None = None,
     sample: Sample = NO_MORE,
+    counts: Counts | None = None,
+    strength: FloatArray | None = None,
     **parts: Any,
 ) -> Estimate:
     """Put an estimate together, of one sample or of one contrast; ``values`` are means and intervals."""
@@ -134,7 +135,8 @@ def build_estimate(
             **(status or {}),
         ),
         located=Located(decision.support, *values, skewed, effects, uncertified),
-        leaning=leaning,
+        counts=counts,
+        strength=strength,
         sample=replace(sample, feature_names=table.feature_names, theta=table.theta),
         **parts,
     )

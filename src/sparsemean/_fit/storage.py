@@ -26,7 +26,6 @@ from sparsemean._util.plans import BadRows, GroupSizes, Plan, Question, Shares, 
 from sparsemean._util.records import (
     NO_END,
     Counts,
-    Leaning,
     MeanDifferenceTest,
     MeanTest,
     RowScores,
@@ -38,24 +37,24 @@ from sparsemean.errors import InputError
 from sparsemean.result import Estimate, Located
 from sparsemean.result.comparison import Comparison
 
-FORMAT, SEVERAL = "sparsemean-estimate-9", "sparsemean-comparison-3"
+FORMAT, SEVERAL = "sparsemean-estimate-10", "sparsemean-comparison-3"
 OTHERS = (".csv", ".tsv", ".txt", ".json", ".html", ".parquet", ".xlsx", ".h5ad", ".pkl", ".pickle")
 LAZY = ("entry_time", "radius")
 PARTS = {
     "question": Question, "walk": Walk, "plan": Plan, "status": Status, "decision": Decision,
-    "effects": GroupEffects, "uncertified": Uncertified, "located": Located, "counts": Counts, "leaning": Leaning,
+    "effects": GroupEffects, "uncertified": Uncertified, "located": Located, "counts": Counts,
     "sample": Sample, "rows": RowScores, "mean_test": MeanTest, "difference_test": MeanDifferenceTest,
     "checksum": Checksum,
 }  # fmt: skip
 """The records that an estimate is made of, after those that lie in them."""
 NOT_KEPT = {
     "question": ("scale",), "plan": ("question", "walk", "outlook"), "located": ("effects", "uncertified"),
-    "leaning": ("counts",), "decision": ("evidence", "rule", "allowed", "whole", "contrast"),
+    "decision": ("evidence", "rule", "allowed", "whole", "contrast"),
 }  # fmt: skip
 """Records that are written by themselves, and what a decision rests on: that is as large as the data may be."""
 ARRAYS = {
     "located.support": "iu s d", "located.mean": "f d", "located.intervals": "f d2", "located.skewed": "i d",
-    "leaning.beta": "f d", "leaning.bucket_size": "iu d", "entry_time": "f d", "radius": "iu d",
+    "strength": "f d", "entry_time": "f d", "radius": "iu d",
     "question.null": "f d", "sample.bucket_of_row": "iu n", "sample.units": "iu n", "sample.labels": "iu n 3",
     "sample.strata": "iu n n", "sample.class_names": "U 2", "sample.feature_names": "U d", "sample.theta": "f d",
     "decision.support": "iu s d", "decision.p_values": "f d", "decision.log_p": "f d", "decision.p_adjusted": "f d",
@@ -123,6 +122,8 @@ def _taken_apart(estimate: Estimate) -> tuple[dict[str, object], dict[str, Array
         header[part] = None if record is None else said
     for who, arms in kept.items():
         arrays |= {f"arms.{who}.{name}": array for name, array in arms._asdict().items()}
+    if estimate.strength is not None:
+        arrays["strength"] = estimate.strength
     if estimate._suspect_names:
         arrays["suspect_names"] = np.array(list(estimate._suspect_names.values()))
     if estimate.feature_names is not None:
@@ -188,7 +189,8 @@ def _estimate(header: dict[str, Any], arrays: dict[str, Array]) -> Estimate:
             _check_arrays(arrays, parts[part])
             if "sample.feature_names" in arrays:
                 arrays["sample.feature_names"] = arrays["sample.feature_names"].astype(object)
-    estimate = Estimate(**parts, seed=int(header["seed"]))
+    strength: Any = arrays.get("strength")
+    estimate = Estimate(**parts, seed=int(header["seed"]), strength=strength)
     _check_tests(estimate)
     _check_rows(estimate.rows, arrays, estimate.plan)
     arms = {
@@ -252,13 +254,26 @@ def _check_rows(rows: RowScores | None, arrays: dict[str, Array], plan: Plan) ->
         raise ValueError("what speaks against its suspects cannot be")
 
 
+def _check_counts(counts: Counts, plan: Plan) -> None:
+    """Refuse signs that cannot have been counted."""
+    if len(counts.n_buckets) != len(plan.walk.bucket_sizes):
+        raise ValueError(f"{counts.n_buckets} buckets for {len(plan.walk.bucket_sizes)} sizes")
+    positive, negative = counts.positive.astype(np.int64), counts.negative.astype(np.int64)
+    for size, buckets in enumerate(counts.n_buckets):
+        most = np.minimum(counts.buckets(size), buckets)
+        if min(positive[size].min(), negative[size].min()) < 0 or (positive[size] + negative[size] > most).any():
+            raise ValueError("its counts of signs cannot be")
+
+
 def _check_tests(estimate: Estimate) -> None:
     """Refuse numbers beside the arrays that are none of those that are written."""
     plan, counts, effects = estimate.plan, estimate.counts, estimate.effects
     if effects is not None and effects.scale not in (None, "counts", "log1p"):
         raise ValueError("the scale of its effects cannot be")
-    if counts is not None and len(counts.n_buckets) != len(plan.walk.bucket_sizes):
-        raise ValueError(f"{counts.n_buckets} buckets for {len(plan.walk.bucket_sizes)} sizes")
+    if (counts is None) == (estimate.strength is None):
+        raise ValueError("its features lean to no side")
+    if counts is not None:
+        _check_counts(counts, plan)
     tests = [test for test in (estimate.mean_test, estimate.difference_test) if test is not None]
     if len(tests) != (plan.question.target == "mean"):
         raise ValueError("its test of means is not what its plan says")
@@ -289,7 +304,7 @@ def _check_arrays(arrays: dict[str, Array], plan: Plan) -> None:
         shares = np.asarray(arrays[name], dtype=np.float64)
         if not (((shares >= 0) & (shares <= 1)) | (np.isnan(shares) & (name == SHARES[-1]))).all():
             raise ValueError(f"{name} is not between 0 and 1")
-    if not np.abs(np.nan_to_num(arrays["leaning.beta"])).max(initial=0) < 1 + ROUNDING:
+    if not np.abs(np.nan_to_num(arrays.get("strength", np.zeros(1)))).max(initial=0) < 1 + ROUNDING:
         raise ValueError("beta is not between -1 and 1")
     if "rows.scores" in arrays and np.isinf(arrays["rows.scores"]).any():
         raise ValueError("rows.scores is infinite")

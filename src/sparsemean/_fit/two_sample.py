@@ -27,7 +27,7 @@ from sparsemean._stats.decision import Decision, decide, error_after_selection, 
 from sparsemean._stats.effects import GroupEffects, group_effects, joined, log_scale
 from sparsemean._util.checks import AUTO, draw_seed, list_names, unit_name
 from sparsemean._util.plans import Plan, Question
-from sparsemean._util.records import FloatArray, IntArray, Leaning, RowScores, Sample
+from sparsemean._util.records import FloatArray, IntArray, RowScores, Sample
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 from sparsemean.result.comparison import Comparison
@@ -229,9 +229,9 @@ class Groups:
         names = [names_of(self.design.classes, test.contrast) for test in self.tests]
         return [name[::-1] for name in names] if len({name[0] for name in names}) > 1 else [name[1] for name in names]
 
-    def leaning(self, contrast: int) -> Leaning:
+    def strength(self, contrast: int) -> tuple[FloatArray, IntArray]:
         """Return Cliff's delta, or how the sums differ."""
-        return Leaning(self.tests[contrast].strength, np.ones(self.design.table.shape[1], dtype=np.intp))
+        return self.tests[contrast].strength, np.ones(self.design.table.shape[1], dtype=np.intp)
 
     @cached_property
     def _scale_and_checksum(self) -> tuple[str | None, Checksum | None]:
@@ -287,7 +287,7 @@ class Groups:
         intervals[flat] = np.nan
         return build_estimate(
             plan, decision, table=table, began=began, values=(mean, intervals),
-            leaning=self.leaning(contrast),
+            strength=self.tests[contrast].strength,
             notes=(*design.notes, *self.notes, *_not_possible(design, plan, test), *messages.flat(table, flat)),
             status={"walked": int(support.size)}, seed=self.seed, rows=rows[contrast], effects=effects, source=table,
             sample=Sample(

@@ -88,7 +88,7 @@ def any_on_device(thing: object) -> bool:
 class LeftThere:
     """A record that leaves what is large on a device until it is asked for: some hundred bytes a feature."""
 
-    _left = ("leaning", "decision")
+    _left = ("counts", "strength", "decision")
 
     def __post_init__(self) -> None:
         there = {name: value for name in self._left if any_on_device(value := self.__dict__[name])}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -176,49 +175,6 @@ def assign_ranges(ranges: Ranges, sealed: Ranges, sizes: tuple[int, ...], seed: 
         wanted=tuple(size.bit_length() - 1 for size in sizes),
         bucket_of_row=places // min(sizes),
     )
-
-
-class Left(NamedTuple):
-    """Units in the order of their buckets: all that are left, those of buckets that lost one, and who is left of these.
-
-    Signs of the first are those of all units less those of ``broken`` and with those of ``mended``.
-    """
-
-    order: IntArray
-    broken: IntArray
-    mended: IntArray
-
-
-def deal_left(dealt: IntArray, kept: IntArray, size: int) -> Left:
-    """Deal the units that are ``kept``: buckets of ``size`` that lose none stay, the others' units make new ones.
-
-    ``dealt`` are all units in the order of their buckets. A new bucket takes units of blocks that follow each other and
-    stands where its last one stood, so that whoever reads rows in their order never has to hold many. Fewer units than
-    a bucket has are left out before each block that lost none.
-
-    Examples
-    --------
-    >>> deal_left(np.arange(16), np.array([0, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15]), 4).order
-    array([ 4,  5,  6,  7,  0,  2,  3,  9, 12, 13, 14, 15, 10, 11])
-    """
-    stays = np.zeros(dealt.size, dtype=bool)
-    stays[kept] = True
-    full = dealt.size // size * size
-    buckets = dealt[:full].reshape(-1, size)
-    whole = stays[buckets].all(axis=1)
-    broken = np.concatenate((buckets[~whole].ravel(), dealt[full:]))
-    at = np.append(np.repeat(np.flatnonzero(~whole), size), np.full(dealt.size - full, whole.size))
-    loose, at = broken[stays[broken]], at[stays[broken]]
-    block = at * size // BLOCK
-    run = np.flatnonzero(np.diff(block, prepend=-2) > 1)
-    length = np.diff(run, append=loose.size)
-    place = np.arange(loose.size) - np.repeat(run, length)
-    in_full = place < np.repeat(length // size * size, length)
-    last = ~in_full & (block == (dealt.size - 1) // BLOCK)
-    new, rest = loose[in_full].reshape(-1, size), loose[last]
-    places = np.concatenate((np.flatnonzero(whole), at[in_full][size - 1 :: size]))
-    ordered = np.concatenate((buckets[whole], new))[np.argsort(places, kind="stable")]
-    return Left(np.append(ordered.ravel(), rest), broken, np.append(new.ravel(), rest))
 
 
 def check_sizes(sizes: tuple[int, ...]) -> None:

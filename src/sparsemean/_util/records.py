@@ -71,15 +71,6 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Leaning:
-    """To which side each feature leans, and at which bucket size most; the counts of signs behind it, if there are."""
-
-    beta: FloatArray
-    bucket_size: IntArray
-    counts: Counts | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class BucketSpec:
     """What turns values into bucket means: buckets, null values (None: zero), and whether NaN is to be left out."""
 

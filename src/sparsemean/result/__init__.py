@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from sparsemean._data.source import Checksum
 from sparsemean._data.table import Table
+from sparsemean._evidence.signs import strongest_signs
 from sparsemean._stats import path
 from sparsemean._stats.arrays import LeftThere
 from sparsemean._stats.decision import Decision
@@ -24,7 +25,6 @@ from sparsemean._util.records import (
     Counts,
     FloatArray,
     IntArray,
-    Leaning,
     MeanDifferenceTest,
     MeanTest,
     RowScores,
@@ -52,6 +52,13 @@ class Located:
     skewed: IntArray
     effects: GroupEffects | None = None
     uncertified: Uncertified | None = None
+
+
+class Leaning(NamedTuple):
+    """How far each feature leans to one side, and at which bucket size."""
+
+    beta: FloatArray
+    bucket_size: IntArray
 
 
 class Inside(Generic[T]):
@@ -83,7 +90,7 @@ class Estimate(LeftThere):
         The seed that assigned rows to buckets.
     status : Status
         Notes in words (``status.messages``), the test, what screening and refinement did, time and versions.
-    located, leaning, sample : records
+    located, sample : records
         Where what follows stands.
     support : ndarray of int
         The selected features, sorted.
@@ -109,6 +116,8 @@ class Estimate(LeftThere):
         The bucket size at which signs show most.
     counts : Counts or None
         The signs that were counted, where buckets were.
+    strength : ndarray of shape (d,) or None
+        β where nothing was counted.
     feature_names : ndarray of str or None
         Names of the features, where the input has any.
     bucket_of_row : ndarray of int of shape (n,) or None
@@ -140,8 +149,9 @@ class Estimate(LeftThere):
     seed: int
     status: Status
     located: Located
-    leaning: Leaning
     sample: Sample
+    counts: Counts | None
+    strength: FloatArray | None
     rows: RowScores | None = None
     mean_test: MeanTest | None = None
     difference_test: MeanDifferenceTest | None = None
@@ -154,9 +164,8 @@ class Estimate(LeftThere):
     skewed = Inside[IntArray]("located")
     effects = Inside[GroupEffects | None]("located")
     uncertified = Inside[Uncertified | None]("located")
-    beta = Inside[FloatArray]("leaning")
-    bucket_size = Inside[IntArray]("leaning")
-    counts = Inside[Counts | None]("leaning")
+    beta = Inside[FloatArray]("_leaning")
+    bucket_size = Inside[IntArray]("_leaning")
     feature_names = Inside[npt.NDArray[np.object_] | None]("sample")
     bucket_of_row = Inside[IntArray | None]("sample")
     units = Inside[IntArray | None]("sample")
@@ -195,6 +204,14 @@ class Estimate(LeftThere):
         from sparsemean._report.summary import fragment
 
         return fragment(self)
+
+    @cached_property
+    def _leaning(self) -> Leaning:
+        """To which side each feature leans and how far, and at which bucket size: known once someone asks."""
+        if self.counts is not None:
+            return Leaning(*strongest_signs(self.plan, self.counts))
+        assert self.strength is not None
+        return Leaning(self.strength, np.ones(self.strength.size, dtype=np.intp))
 
     @property
     def log10_p(self) -> FloatArray:

@@ -24,9 +24,9 @@ from sparsemean._counts.sketch import Sketch, sketch_rows
 from sparsemean._data import as_table, open_file
 from sparsemean._data.dask import spread
 from sparsemean._data.table import NOTHING
-from sparsemean._evidence.signs import of_signs
-from sparsemean._fit import inference
+from sparsemean._evidence.signs import evidence_of
 from sparsemean._fit.one_sample import fit, plan_of
+from sparsemean._stats.decision import decide_planned
 from sparsemean._util.cluster import quiet
 from sparsemean._util.records import Counts
 from sparsemean.result import Estimate
@@ -300,7 +300,7 @@ def _tree(leaves: int, d: int, *, repeat: int) -> Iterator[Row]:
 def concluded(counts: Counts, n_rows: int) -> None:
     """Select by Holm, with p-values, q-values, the radius and the largest contamination of every feature."""
     plan = plan_of(n_rows, counts.nearest.size, refine=None, screen_rows=False, test="buckets")[0]
-    inferred = inference.by_signs(plan, of_signs(counts, plan.n_units))
+    inferred = decide_planned(evidence_of(plan, counts), plan)
     assert inferred.radius.size
     assert inferred.support.size >= counts.nearest.size // 1000
 
@@ -335,7 +335,7 @@ def deciding(d: int, every: int, selection: str, repeat: int) -> tuple[float, ..
     n = CONCLUDED[False][0][0]
     counts = made(d, n, every=every, weakest=WEAKEST).counts
     plan = plan_of(n, d, refine=None, screen_rows=False, test="buckets", selection=selection)[0]
-    conclude = partial(inference.by_signs, plan, of_signs(counts, plan.n_units))
+    conclude = partial(decide_planned, evidence_of(plan, counts), plan)
     decision = conclude()
     evidence, rule = decision.evidence, decision.rule
     assert evidence is not None
