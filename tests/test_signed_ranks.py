@@ -11,7 +11,6 @@ from scipy import stats
 
 from sparsemean import certify, sparse_mean
 from sparsemean._evidence.signed_ranks import DOWN, UP, RankSums, SignedRankEvidence, rank_sums
-from sparsemean._evidence.signs import SlackEvidence
 from sparsemean._stats.nulls import Stage
 from sparsemean._stats.signed_ranks import NEAR, caps_of, log_tails, score_sums, slack_of
 from sparsemean._util.records import NO_END
@@ -142,10 +141,8 @@ def test_slack_is_attained(m: int, long_version: bool) -> None:
 def evidence_of(X: np.ndarray, *, alternative: str = "two-sided", error: float = 1.0) -> SignedRankEvidence:
     """Ranks of all columns, none of which a filter keeps out."""
     n, d = X.shape
-    signs = SlackEvidence(np.zeros((1, d)), (), (), n)
     sums = (rank_sums(X, caps_of(n)),)
     return SignedRankEvidence(
-        signs,
         n,
         d,
         error,

@@ -107,7 +107,8 @@ def test_a_million_features_are_counted_in_cells(made: Estimate) -> None:
     log_p = np.concatenate((made.decision.log_p, np.log(rng.uniform(size=d - 60))))
     many = changed(
         made,
-        beta=np.concatenate((made.beta, rng.uniform(-0.5, 0.5, d - 60))),
+        counts=None,
+        strength=np.concatenate((made.beta, rng.uniform(-0.5, 0.5, d - 60))),
         mean=np.zeros(d),
         feature_names=None,
         plan=replace(made.plan, n_features=d),
