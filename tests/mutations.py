@@ -234,7 +234,7 @@ MUTATIONS = [
     Mutation("signed ranks: tails are 1 % too small", "_stats/signed_ranks.py",
              "ENLARGED = 1.005", "ENLARGED = 0.99",
              "tests/test_signed_ranks.py"),
-    Mutation("filter: without bad rows, however many there are", "_fit/inference.py",
+    Mutation("filter: without bad rows, however many there are", "_fit/centres.py",
              "return features, signs.last(largest, features, None)", "return features, np.full(features.size, most)",
              "tests/test_rank_filter.py"),
     Mutation("intervals of ranks: the null value counts as above itself", "_kernels/signed_ranks.py",

@@ -41,13 +41,13 @@ def data_of(seed: int, options: dict[str, Any]) -> Any:
 @pytest.fixture
 def on_device(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Every pass leaves its counts on a device."""
-    count = FitData._count
+    count = FitData.count
 
-    def counted(self: FitData, keep: Any, progress: Any) -> Any:
+    def counted(self: FitData, keep: Any = None, progress: Any = None) -> Any:
         counts, kept = count(self, keep, progress)
         return fakecupy.moved(counts), kept
 
-    monkeypatch.setattr(FitData, "_count", counted)
+    monkeypatch.setattr(FitData, "count", counted)
     yield
     nulls._table_on.cache_clear()
 

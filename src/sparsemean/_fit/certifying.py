@@ -11,8 +11,9 @@ import numpy.typing as npt
 from sparsemean._data import as_table
 from sparsemean._data.gpu import where_it_lies
 from sparsemean._data.table import Table
+from sparsemean._fit.centres import Centres
 from sparsemean._fit.mean import Means
-from sparsemean._fit.one_sample import count_centres, prepare
+from sparsemean._fit.one_sample import prepare
 from sparsemean._fit.pipeline import Found
 from sparsemean._stats import planning
 from sparsemean._stats.arrays import near
@@ -168,7 +169,7 @@ def certify(
 def _of_one(table: Table, *, contamination: Any, **asked: Any) -> Found:
     """Count one sample and decide, for as many bad rows as look bad unless someone has named a share."""
     data, _ = prepare(table, contamination=contamination, refine=None, screen_rows=is_auto(contamination), **asked)
-    found: Found = Means.of(data) if data.plan.question.target == "mean" else count_centres(data)
+    found: Found = Means.of(data) if data.plan.question.target == "mean" else Centres.of(data)
     return found.allowing(found.score_rows())
 
 

@@ -89,25 +89,22 @@ class FitData:
         offset = self.offset(columns) if about is None else self.offset(columns) + about
         return held.columns(columns, kept=flags, about=offset, nonzero=self.nonzero)
 
-    def count(self, progress: Progress | None = None) -> Counts:
-        """Read every value once and count signs."""
-        return self._count(None, progress)[0]
-
-    def count_and_keep(self, columns: IntArray, progress: Progress | None = None) -> tuple[Counts, FitData]:
-        """Count signs, and keep ``columns`` as they come by unless all lies in memory anyway."""
+    def count(self, keep: IntArray | None = None, progress: Progress | None = None) -> tuple[Counts, FitData]:
+        """Read every value once and count signs; ``keep`` columns as they come by unless all lies in memory anyway."""
         source = self.table.source
-        counts, values = self._count(None if source.in_memory or self.spread else columns, progress)
-        cache: Any = None if values is None else ColumnCache(source, columns, values)
+        counts, values = engine_of(source).count(
+            self.table, self.buckets, keep=None if source.in_memory or self.spread else keep, n_jobs=self.n_jobs,
+            progress=progress,
+        )  # fmt: skip
+        if keep is None:
+            return counts, self
+        cache: Any = None if values is None else ColumnCache(source, keep, values)
         if self.spread:
             from sparsemean._fit.by_workers import HeldColumns
 
             cache = HeldColumns(cast("Dask", source))
         buckets = replace(self.buckets, skip_missing=counts.missing is not None)
         return counts, replace(self, cache=cache, buckets=buckets)
-
-    def _count(self, keep: IntArray | None, progress: Progress | None) -> tuple[Counts, FloatArray | None]:
-        engine = engine_of(self.table.source)
-        return engine.count(self.table, self.buckets, keep=keep, n_jobs=self.n_jobs, progress=progress)
 
     def means(self, columns: IntArray, work: Work, depth: int = 1) -> FloatArray:
         """Put side by side what ``work`` makes of the bucket means of ``columns``; an empty bucket's is NaN."""
@@ -239,3 +236,19 @@ class FitData:
             numbers = place[self.units[rows]]
         buckets = replace(self.buckets, partition=assign_buckets(plan, self.seed, numbers).of_rows(rows))
         return replace(self, buckets=buckets, plan=plan, chosen=units, nonzero=None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Values:
+    """What the support is worth before any refinement."""
+
+    mean: FloatArray
+    intervals: FloatArray
+    constant: IntArray
+    """Selected columns that hold one value only."""
+    at_null: IntArray
+    """Selected features without an interval, as it would end at the null value: many values are exactly that."""
+    nonzero: IntArray
+    """Selected features whose value and interval are of those of their values that are not the null value."""
+    how: str = ""
+    """Where the values come from, in words, unless it goes without saying."""

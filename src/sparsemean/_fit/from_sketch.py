@@ -16,8 +16,8 @@ from sparsemean._data.source import ColumnCache, Source, as_dense
 from sparsemean._data.table import Names, Table
 from sparsemean._evidence.signs import evidence_of
 from sparsemean._fit import messages, one_sample, screening
+from sparsemean._fit.centres import Centres, infer
 from sparsemean._fit.data import FitData
-from sparsemean._fit.inference import infer
 from sparsemean._fit.pipeline import build_estimate, estimates
 from sparsemean._fit.refinement import Refinement
 from sparsemean._stats.buckets import assign_buckets
@@ -178,8 +178,9 @@ def estimate_from_sketch(sketch: Sketch, X: Any = None, *, n_jobs: int | None = 
         values = _take_once(iter(X), sketch, columns) if comes_once else table.source.take(columns)
         data = replace(data, cache=ColumnCache(table.source, columns, values))
     data = as_counted(data, counts, columns)
-    found = one_sample.Centres(data, counts, decision, method=method, source=None if comes_once else table)
-    return estimates(found.to_host(), began=began, progress=(None,))[0]
+    source = None if comes_once else table
+    found = Centres(data=data, counts=counts, decision=decision, method=method, source=source)
+    return estimates(found, began=began, progress=(None,))[0]
 
 
 def _check_ranks(plan: Plan, why: str) -> None:

@@ -15,45 +15,32 @@ from sparsemean._data import as_table
 from sparsemean._data.source import AT_ONCE, Dense, cut, find_non_finite
 from sparsemean._data.table import Table
 from sparsemean._evidence import means
-from sparsemean._fit import messages, screening
-from sparsemean._fit.data import FitData
-from sparsemean._fit.pipeline import OneSample, build_estimate
+from sparsemean._fit import messages
+from sparsemean._fit.data import FitData, Values
+from sparsemean._fit.pipeline import OneSample
 from sparsemean._fit.refinement import Refinement
 from sparsemean._kernels import influence
-from sparsemean._kernels.memory_layout import one_blas_thread
 from sparsemean._stats import nulls
-from sparsemean._stats.arrays import namespace, on_host
+from sparsemean._stats.arrays import namespace
 from sparsemean._stats.decision import Decision, decide_planned, error_after_selection
-from sparsemean._stats.planning import allow_for
 from sparsemean._util.checks import one_number_each, pluralize
 from sparsemean._util.plans import Plan
-from sparsemean._util.records import (
-    CountArray,
-    FloatArray,
-    IntArray,
-    LocationEstimate,
-    MeanTest,
-    Sample,
-)
+from sparsemean._util.records import CountArray, FloatArray, IntArray, MeanTest, Sample
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
     from sparsemean.result import Estimate
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Means(OneSample):
     """One sample whose means are tested: of which rows and how, and what sums of their influences decide."""
 
-    data: FitData
     table: Table
     """One row a subject."""
     test: MeanTest
     missing: CountArray
     beta: FloatArray
-    decision: Decision
-    notes: tuple[str, ...]
-    method: Refinement = None
 
     @classmethod
     def of(cls, data: FitData, progress: Progress | None = None, *, method: Refinement = None) -> Means:
@@ -69,64 +56,47 @@ class Means(OneSample):
             rows=rows, skip_missing=data.buckets.skip_missing, n_jobs=data.n_jobs, progress=progress,
         )  # fmt: skip
         evidence, beta = means.evidence_of(plan, test, found.sums)
-        decision = decide_planned(evidence, plan)
-        return cls(replace(data, plan=plan), table, test, found.missing, beta, decision, tuple(notes), method)
+        return cls(
+            data=replace(data, plan=plan), decision=decide_planned(evidence, plan), notes=tuple(notes),
+            method=None if method == "auto" else method,  # by default values are what the test is of
+            table=table, test=test, missing=found.missing, beta=beta,
+        )  # fmt: skip
 
     def strength(self, contrast: int = 0) -> tuple[FloatArray, IntArray]:  # noqa: ARG002
         """Return the sums as shares of the largest that there can be."""
         return self.beta, namespace(self.beta).ones(self.data.plan.n_features, dtype=np.intp)
 
-    def allowing(self, rows: screening.ScreeningResult | None) -> Means:
-        """Decide again for the bad rows that were found; κ and the units stay what they were for none."""
-        if rows is None:
-            return self
-        plan = allow_for(self.data.plan, rows.rows.aligned)
-        if plan.bad_rows and self.test.rows is not None:
-            return replace(self, notes=(messages.NOT_ALLOWED_FOR, *self.notes))
-        decision = self.decision.at((plan.bad,)) if plan.bad_rows else self.decision
-        return replace(self, data=replace(self.data, plan=plan), decision=decision)
+    def values(self, data: FitData) -> tuple[Decision, Values]:
+        """Return the support less columns that hold one value only, and roots of sums with their intervals."""
+        plan, d, support = data.plan, data.plan.n_features, self.decision.support
+        constant = [support[:0]]
+        for columns, values in self.table.source.takes_of(support) if support.size else ():
+            constant.append(columns[np.fmin.reduce(values) == np.fmax.reduce(values)])
+        same = np.concatenate(constant)
+        decision = self.decision.without(same) if same.size else self.decision
+        support, none = decision.support, decision.support[:0]
+        mean, ends = (np.zeros(d) if data.buckets.null is None else data.buckets.null.copy()), np.full((d, 2), np.nan)
+        if not support.size:
+            return decision, Values(mean, ends, same, none, none)
+        error = error_after_selection(plan, support.size)
+        found = inverted(self.table, support, test=self.test, error=error, plan=plan, n_jobs=data.n_jobs)
+        mean[support], ends[support] = found[0], found[1:].T
+        return decision, Values(mean, ends, same, none, none, how="root of the influence sum, from all rows")
 
-    def estimate(
-        self,
-        contrast: int = 0,  # noqa: ARG002
-        rows: screening.ScreeningResult | None = None,
-        *,
-        began: float,
-        progress: Progress | None = None,
-    ) -> Estimate:
-        """Make an estimate of what sums decided; values and intervals come from all rows that were tested."""
-        found = on_host(self)
-        data, table, plan, method = found.data, found.data.table, found.data.plan, found.method
-        mean, ends, decision, constant = _on_support(found)
-        support = decision.support
-        with one_blas_thread():
-            rows = rows or screening.screen(data, support)
-            alike = screening.neighbours_alike(data, rows, support)
-            located = LocationEstimate(mean, how="root of the influence sum, from all rows" if support.size else "")
-            if support.size and method is not None and method != "auto":
-                located = _kept_inside(data, rows, support, mean=mean, ends=ends, method=method, progress=progress)
-            if not plan.auto:
-                rows = screening.screen_on_support(data, rows, support, mean=located.mean)
-        notes = (
-            *messages.of_dependence(*alike, data.units, table),
-            *found.notes,
-            *_too_wide(found, support),
-            *([] if support.size else nothing_possible(plan, found.test)),
-            *messages.skipped(table, constant),
-            *(messages.of_missing(found.missing, found.test.n_units, table) if found.missing.any() else ()),
-            *located.notes,
-            *((messages.NOT_LOOKED_FOR,) if rows.rows.suspects.size else ()),
-        )
-        return build_estimate(
-            plan, decision, table=table, began=began, notes=notes,
-            values=(located.mean, ends), strength=found.beta,
-            status={
-                "screening": rows.how, "refinement": located.how, "iterations": located.iterations,
-                "converged": located.converged,
-            },
-            seed=data.seed, rows=rows.rows, sample=Sample(units=data.units),
-            mean_test=found.test, checksum=table.source.early_checksum(support), source=table,
-        )  # fmt: skip
+    def remarks(self, data: FitData, decision: Decision, values: Values, skewed: IntArray | None) -> Iterator[str]:  # noqa: ARG002
+        """Say where the scale is from and whether it holds, and what could not be tested."""
+        yield from self.notes
+        yield from _too_wide(self, decision.support)
+        if not decision.support.size:
+            yield from nothing_possible(data.plan, self.test)
+        yield from messages.skipped(data.table, values.constant)
+        if self.missing.any():
+            yield from messages.of_missing(self.missing, self.test.n_units, data.table)
+
+    def parts(self, data: FitData, decision: Decision) -> dict[str, Any]:  # noqa: ARG002
+        """Return the test and the sums."""
+        sample = Sample(units=data.units)
+        return {"strength": self.beta, "mean_test": self.test, "sample": sample, "source": data.table}
 
 
 def unit_table(data: FitData) -> Table:
@@ -272,26 +242,6 @@ def _too_wide(found: Means, support: IntArray) -> list[str]:
     ]
 
 
-def _on_support(tested: Means) -> tuple[FloatArray, FloatArray, Decision, IntArray]:
-    """Return means, intervals, the support less columns that hold one value only, and those columns."""
-    data, plan, d, decision = tested.data, tested.data.plan, tested.data.plan.n_features, tested.decision
-    mean, ends = (np.zeros(d) if data.buckets.null is None else data.buckets.null.copy()), np.full((d, 2), np.nan)
-    table = tested.table
-    constant = [
-        columns[np.fmin.reduce(values) == np.fmax.reduce(values)]
-        for columns, values in table.source.takes_of(decision.support)
-        if columns.size
-    ]
-    same = np.concatenate((np.empty(0, dtype=np.intp), *constant))
-    if same.size:
-        decision = decision.without(same)
-    if decision.support.size:
-        error = error_after_selection(plan, decision.support.size)
-        found = inverted(table, decision.support, test=tested.test, error=error, plan=plan, n_jobs=data.n_jobs)
-        mean[decision.support], ends[decision.support] = found[0], found[1:].T
-    return mean, ends, decision, same
-
-
 def inverted(
     table: Table, columns: IntArray, *, test: MeanTest, error: float, plan: Plan, n_jobs: int | None = None
 ) -> FloatArray:
@@ -311,26 +261,6 @@ def sums_about(
     if table.source.engine == "gpu":  # a machine with a device need not have compiled loops
         return np.asarray(influence.array_sums(values, centres, unit, kappa))
     return influence.dense_sums(values, centres, unit, kappa, missing=True, n_jobs=n_jobs).sums
-
-
-def _kept_inside(
-    data: FitData,
-    rows: screening.ScreeningResult,
-    support: IntArray,
-    *,
-    mean: FloatArray,
-    ends: FloatArray,
-    method: Refinement,
-    progress: Progress | None,
-) -> LocationEstimate:
-    """Return what a method that was named makes of the rows that are left, where that lies in the intervals."""
-    centre = mean[support] - data.offset(support)
-    located = screening.locate_features(data, rows, support, method=method, progress=progress, centre=centre)
-    wanted, out = located.mean + data.offset(support), mean.copy()
-    out[support] = np.clip(wanted, ends[support, 0], ends[support, 1])
-    outside = int(np.count_nonzero(out[support] != wanted))
-    notes = (f"{outside} refined value(s) fell outside their interval and were put on its end",) if outside else ()
-    return replace(located, mean=out, notes=(*located.notes, *notes))
 
 
 def nothing_possible(plan: Plan, test: MeanTest) -> list[str]:

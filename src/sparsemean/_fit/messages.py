@@ -12,8 +12,7 @@ import numpy as np
 from sparsemean import __version__
 from sparsemean._data.repeats import MOST_NAMES, repeated
 from sparsemean._data.table import Names, Table
-from sparsemean._fit.data import FitData
-from sparsemean._fit.inference import Values
+from sparsemean._fit.data import FitData, Values
 from sparsemean._fit.power import nothing_possible
 from sparsemean._stats.arrays import on_host
 from sparsemean._stats.decision import Decision

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -15,29 +14,16 @@ from sparsemean._counts.engines import Progress
 from sparsemean._data import as_table
 from sparsemean._data.gpu import on_the_host, sent, where_it_lies
 from sparsemean._data.table import Table
-from sparsemean._evidence.signs import strongest_signs
-from sparsemean._fit import mean as means
-from sparsemean._fit import messages, screening
+from sparsemean._fit.centres import Centres
 from sparsemean._fit.data import FitData
-from sparsemean._fit.inference import estimate_support, infer, walked
-from sparsemean._fit.pipeline import Found, OneSample, build_estimate, estimates, parts_of
+from sparsemean._fit.mean import Means
+from sparsemean._fit.pipeline import Found, estimates, parts_of
 from sparsemean._fit.refinement import Refinement, check, name_of
-from sparsemean._kernels.memory_layout import one_blas_thread
 from sparsemean._stats import planning
-from sparsemean._stats.arrays import on_host, take
 from sparsemean._stats.buckets import assign_buckets
-from sparsemean._stats.decision import Decision
-from sparsemean._stats.signed_ranks import filter_of
-from sparsemean._util.checks import draw_seed, is_missing, one_number_each, unit_name
+from sparsemean._util.checks import draw_seed, is_missing, one_number_each
 from sparsemean._util.plans import Plan
-from sparsemean._util.records import (
-    BucketSpec,
-    Counts,
-    FloatArray,
-    IntArray,
-    Sample,
-    Uncertified,
-)
+from sparsemean._util.records import BucketSpec, IntArray
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 
@@ -121,21 +107,11 @@ def fit(
     with where_it_lies(data.table):
         found: Found
         if data.plan.question.target == "mean":
-            found = means.Means.of(data, counting, method=method)
+            found = Means.of(data, counting, method=method)
         else:
             planned = {name: value for name, value in options.items() if name in _plan_options()}
-            found = count_centres(data, counting, method=method, options=planned, source=data.table).to_host()
+            found = Centres.of(data, counting, method=method, options=planned, source=data.table)
         return estimates(found, began=began, progress=(estimating,))[0]
-
-
-def count_centres(data: FitData, progress: Progress | None = None, **parts: Any) -> Centres:
-    """Count the signs of one sample, rank what they do not rule out, and select."""
-    wanted = screening.screening_columns(data)
-    if data.plan.question.test == "ranks" and filter_of(data.plan) >= 1:  # all are ranked, whatever their signs say
-        wanted = np.arange(data.plan.n_features)
-    counts, data = data.count_and_keep(wanted, progress)
-    decision, data = infer(data, counts)
-    return Centres(data, counts, decision, **parts)
 
 
 def prepare(
@@ -151,94 +127,6 @@ def prepare(
     seed = 0 if random_state is None and plan.question.test in ("ranks", "sums") else draw_seed(random_state)
     buckets = BucketSpec(assign_buckets(plan, seed, units), plan.question.null, plan.question.missing == "omit")
     return FitData(table, buckets, plan, seed=seed, units=units, n_jobs=n_jobs), method
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Centres(OneSample):
-    """One sample, tested by signs or by ranks: what was counted, and what it decides."""
-
-    data: FitData
-    counts: Counts
-    decision: Decision
-    iterated: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
-    """Features whose walk had to be iterated to know whether they are selected."""
-    method: Refinement = None
-    options: Mapping[str, Any] | None = None
-    """Those of `planning.plan_fit`, for a plan of the rows that are left; none where these are not to be counted."""
-    source: Table | None = None
-    """What the estimate keeps as a handle on the data."""
-
-    def strength(self, contrast: int = 0) -> tuple[FloatArray, IntArray]:  # noqa: ARG002
-        """Return β₀ at the bucket size at which signs show most."""
-        evidence: Any = self.decision.evidence
-        by_signs = self.data.plan.question.test == "buckets" and not self.data.plan.min_effect
-        return strongest_signs(self.data.plan, self.counts, evidence if by_signs else None)
-
-    def to_host(self) -> Centres:
-        """Walk where the paper's rule asks for it, and take what an estimate needs from a device."""
-        decision, question = self.decision, self.data.plan.question
-        if question.test == "buckets" and question.selection != "paper":  # all but the support stays where it is
-            return replace(self, decision=replace(decision, support=on_host(decision.support)))
-        if question.selection != "paper":
-            return replace(self, counts=on_host(self.counts), decision=on_host(decision))
-        decision, iterated = walked(self.data, self.counts, decision)
-        return replace(self, counts=on_host(self.counts), decision=decision, iterated=iterated)
-
-    def allowing(self, rows: screening.ScreeningResult | None) -> Centres:
-        """Decide again for as many bad rows as lie off together."""
-        if rows is None:
-            return self
-        found = replace(self, data=replace(self.data, plan=planning.allow_for(self.data.plan, rows.rows.aligned)))
-        if not found.data.plan.bad_rows:
-            return found
-        decision = self.decision.at((found.data.plan.bad,))
-        return replace(found, decision=replace(decision, support=on_host(decision.support)))
-
-    def estimate(
-        self,
-        contrast: int = 0,  # noqa: ARG002
-        rows: screening.ScreeningResult | None = None,
-        *,
-        began: float,
-        progress: Progress | None = None,
-    ) -> Estimate:
-        """Make an estimate of counts, and of the few columns that are read once more."""
-        plan, counts, method, table = self.data.plan, self.counts, self.method, self.data.table
-        refining, recounting = parts_of(progress, (0.2 * (method is not None), 0.8 * plan.question.screen_rows))
-        data = self.data.keep(self.decision.support)
-        decision, values = estimate_support(data, self.decision, counts)
-        support, data = decision.support, replace(data, nonzero=values.nonzero)
-        with one_blas_thread():
-            rows = rows or screening.screen(data, support)
-            located = screening.refine_values(data, rows, support, values=values, method=method, progress=refining)
-            if not plan.auto:
-                rows = screening.screen_on_support(data, rows, support, mean=located.mean)
-            skewed = screening.flag_skewed(data, rows, support)
-            alike = screening.neighbours_alike(data, rows, support)
-        extra = None
-        if self.options is not None:
-            extra = _uncertified(data, rows, decision, self, self.options, progress=recounting)
-        notes = (
-            *messages.of_dependence(*alike, data.units, table),
-            *messages.of_fit(plan, counts, decision, values.constant, table, unit=unit_name(data.units)),
-            *messages.of_symmetry(skewed, support, data),
-            *messages.of_values(values, table),
-            *messages.of_precision(data, support),
-            *located.notes,
-            *messages.of_numbering(plan),
-            *((messages.NOT_LOOKED_FOR,) if self.options is None and rows.rows.suspects.size else ()),
-        )
-        return build_estimate(
-            plan, decision, table=table, began=began, notes=notes, values=(located.mean, values.intervals),
-            counts=counts,
-            status={
-                "screening": rows.how, "refinement": located.how, "iterations": located.iterations,
-                "converged": located.converged, "walked": int(np.union1d(self.iterated, support).size),
-            },
-            seed=data.seed, rows=rows.rows, uncertified=extra, skewed=skewed,
-            sample=Sample(units=data.units, bucket_of_row=data.buckets.partition.bucket_of_row),
-            source=self.source, checksum=table.source.early_checksum(support),
-        )  # fmt: skip
 
 
 @cache
@@ -257,32 +145,3 @@ def _units(groups: Any, n: int) -> IntArray:
         raise InputError("groups", "have no missing labels", f"{labels[gaps[0]]} at row {gaps[0]}")
     _, first, inverse = np.unique(labels.astype(str), return_index=True, return_inverse=True)
     return np.asarray(np.argsort(np.argsort(first))[inverse], dtype=np.intp)
-
-
-def _uncertified(
-    data: FitData,
-    screened: screening.ScreeningResult,
-    decision: Decision,
-    found: Centres,
-    options: Mapping[str, Any],
-    *,
-    progress: Progress | None,
-) -> Uncertified | None:
-    """Look for features that only the rows left after screening show; None where no row was rejected."""
-    kept = screened.kept
-    if kept.size == data.plan.n_units or kept.size < planning.MIN_ROWS:
-        return None
-    n_rows = kept.size if data.units is None else int(np.isin(data.units, kept).sum())
-    options = {**options, "contamination": 0.0 if data.plan.auto else screened.share(data.plan)}
-    if isinstance(options.get("n_buckets"), (int, np.integer)):
-        options["n_buckets"] = min(options["n_buckets"], n_rows)
-    units = None if data.units is None else kept.size
-    plan = planning.plan_fit(n_rows, data.plan.n_features, n_units=units, **options)
-    subset = data.subset(plan, kept)
-    counts = subset.count(progress)
-    of_kept, _ = infer(subset, counts)
-    if data.plan.question.selection == "paper":
-        of_kept, _ = walked(subset, counts, of_kept)
-    features = np.setdiff1d(on_host(of_kept.support), np.concatenate((decision.support, decision.skipped)))
-    located = screening.locate_features(data, screened, features, method=found.method)
-    return Uncertified(features, located.mean + data.offset(features), take(of_kept.p_adjusted, features))

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparsemean._counts.engines import Progress
-from sparsemean._fit.data import FitData
-from sparsemean._fit.inference import Values
+from sparsemean._fit.data import FitData, Values
 from sparsemean._fit.refinement import Refinement, refined, with_workers
 from sparsemean._stats import dependence, factors, row_scores
 from sparsemean._stats.arrays import fillna, medians, near, on_device, on_host, spread_over, without
@@ -268,13 +267,15 @@ def refine_values(
 ) -> LocationEstimate:
     """Return the means of all features, on the support those that ``method`` makes of the rows that are left."""
     if method is None or not support.size:
-        return LocationEstimate(values.mean, how="" if method is None else "nothing to refine: no feature was selected")
+        return LocationEstimate(
+            values.mean, how=values.how if method is None else "nothing to refine: no feature was selected"
+        )
     offset = data.offset(support)
     centre = values.mean[support] - offset
     located = locate_features(data, screening, support, method=method, progress=progress, centre=centre)
     mean, notes = values.mean.copy(), list(located.notes)
     mean[support] = located.mean + offset
-    if method == "auto":
+    if method == "auto" or data.plan.question.target == "mean":
         low, high = values.intervals[support].T
         inside = np.fmax(np.fmin(mean[support], high), low)  # an end that is NaN does not hold
         if moved := int(np.count_nonzero(inside != mean[support])):

@@ -141,7 +141,6 @@ def compare(
     if pairs is not None:
         return _of_pairs(table, asked, pairs, question, progress=progress, **shared)
     found = counted(table, asked, question, progress=counting, **shared)
-    found = replace(found, decision=on_host(found.decision))  # an estimate may be taken anywhere
     made = estimates(found, began=began, progress=parts_of(estimating, (1.0,) * len(found.plans)))
     return Comparison(found.design.classes, dict(zip(found.keys, made, strict=True)))
 
@@ -229,6 +228,10 @@ class Groups:
         names = [names_of(self.design.classes, test.contrast) for test in self.tests]
         return [name[::-1] for name in names] if len({name[0] for name in names}) > 1 else [name[1] for name in names]
 
+    def to_host(self) -> Groups:
+        """Take decisions from a device: an estimate may be taken anywhere."""
+        return replace(self, decision=on_host(self.decision))
+
     def strength(self, contrast: int) -> tuple[FloatArray, IntArray]:
         """Return Cliff's delta, or how the sums differ."""
         return self.tests[contrast].strength, np.ones(self.design.table.shape[1], dtype=np.intp)
@@ -289,7 +292,7 @@ class Groups:
             plan, decision, table=table, began=began, values=(mean, intervals),
             strength=self.tests[contrast].strength,
             notes=(*design.notes, *self.notes, *_not_possible(design, plan, test), *messages.flat(table, flat)),
-            status={"walked": int(support.size)}, seed=self.seed, rows=rows[contrast], effects=effects, source=table,
+            seed=self.seed, rows=rows[contrast], effects=effects, source=table,
             sample=Sample(
                 labels=labels, strata=design.strata, units=np.arange(design.codes.size) if design.of_subjects else None,
                 class_names=as_names(names_of(design.classes, test.contrast)).astype(str),

@@ -300,7 +300,5 @@ class Status:
     iterations: int = 0
     converged: bool = True
     """Iterations of the refinement, where it iterates, and whether it came to its end."""
-    walked: int = 0
-    """Features whose walk met a bucket mean and was made step by step."""
     seconds: float = 0.0
     versions: dict[str, str] = field(default_factory=dict)
