@@ -208,7 +208,7 @@ def intervals_of(estimate: Estimate, columns: IntArray, error: float, data: FitD
     """Return intervals of some features, each at ``error``, from the data of the fit; see `Estimate.interval`."""
     plan, support, table = estimate.plan, estimate.support, data.table
     if estimate.mean_test is not None:
-        return mean.intervals_of(estimate, columns, error, table)
+        return mean.intervals_of(estimate, columns, error, data)
     if estimate.difference_test is not None:
         return mean_difference.intervals_of(estimate, columns, error, table)
     if estimate.labels is not None:

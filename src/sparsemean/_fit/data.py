@@ -128,7 +128,7 @@ class FitData:
         """
         rows = self.source.take(columns)
         if self.units is not None:
-            return self._without(columns, self._of_units(columns, rows))
+            return self._without(columns, self.of_units(columns, rows))
         return self.centred(columns, rows)
 
     def values_of(self, columns: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
@@ -201,7 +201,7 @@ class FitData:
         level = self.buckets.partition.wanted[-1]
         return self.means(columns, lambda levels, _: levels[level], level + 1)
 
-    def _of_units(self, columns: IntArray, rows: FloatArray) -> FloatArray:
+    def of_units(self, columns: IntArray, rows: FloatArray) -> FloatArray:
         """Return the means of subjects less null values; NaN where none of their values is there."""
         assert self.units is not None
         gaps = np.isnan(rows)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from sparsemean._kernels import influence
 from sparsemean._stats import nulls
 from sparsemean._stats.arrays import namespace
 from sparsemean._stats.decision import Decision, decide_planned, error_after_selection
-from sparsemean._util.checks import one_number_each, pluralize
+from sparsemean._util.checks import one_number_each, pluralize, unit_name
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import CountArray, FloatArray, IntArray, MeanTest, Sample
 from sparsemean.errors import InputError
@@ -46,18 +46,22 @@ class Means(OneSample):
     def of(cls, data: FitData, progress: Progress | None = None, *, method: Refinement = None) -> Means:
         """Fix the test, read every value once and select."""
         table = unit_table(data)
-        plan, test, notes = _test(data, table)
-        rows = None
-        if test.rows is not None:
-            rows = np.zeros(plan.n_units, dtype=bool)
-            rows[test.rows] = True
+        everyone, unit = np.arange(data.plan.n_units), unit_name(data.units)
+        scale = scale_of(
+            data.plan, table, [everyone], codes=np.zeros_like(everyone), seed=data.seed, bad=data.plan.bad_rows > 0,
+            unit=unit,
+        )  # fmt: skip
+        plan = replace(data.plan, scale_rows=scale.n_rows)
+        test, rows = nulls.mean_test(plan, scale.bounds[0], scale.tested), None
+        if scale.tested is not None:
+            rows = np.isin(everyone, scale.tested)
         found = engine_of(table.source).influence_sums(
             table, means.centres_of(plan, data.buckets.null), test.unit, test.kappa,
             rows=rows, skip_missing=data.buckets.skip_missing, n_jobs=data.n_jobs, progress=progress,
         )  # fmt: skip
         evidence, beta = means.evidence_of(plan, test, found.sums)
         return cls(
-            data=replace(data, plan=plan), decision=decide_planned(evidence, plan), notes=tuple(notes),
+            data=replace(data, plan=plan), decision=decide_planned(evidence, plan), notes=tuple(scale.notes),
             method=None if method == "auto" else method,  # by default values are what the test is of
             table=table, test=test, missing=found.missing, beta=beta,
         )  # fmt: skip
@@ -103,14 +107,10 @@ def unit_table(data: FitData) -> Table:
     """Return the table itself, or one with the mean of every subject as its row."""
     if data.units is None:
         return data.table
-    order = np.argsort(data.units, kind="stable")
-    starts = np.searchsorted(data.units[order], np.arange(data.plan.n_units))
-    out = np.empty((data.plan.n_units, data.plan.n_features))
+    out, as_they_are = np.empty((data.plan.n_units, data.plan.n_features)), replace(data.buckets, null=None)
+    of_subjects = replace(data, buckets=as_they_are, nonzero=None).of_units
     for columns, values in checked(data.table, np.arange(data.plan.n_features), data.buckets.skip_missing):
-        there = ~np.isnan(values[order])
-        sums = np.add.reduceat(np.where(there, values[order], 0.0), starts, axis=0)
-        with np.errstate(invalid="ignore"):
-            out[:, columns] = sums / np.add.reduceat(there.astype(np.float64), starts, axis=0)
+        out[:, columns] = of_subjects(columns, values)
     return replace(data.table, source=Dense(out), row_names=None)
 
 
@@ -127,24 +127,55 @@ def checked(table: Table, columns: IntArray, skip_missing: bool) -> Iterator[tup
 # The scale: given, or taken from rows that are not tested.
 
 
-def _test(data: FitData, table: Table) -> tuple[Plan, MeanTest, list[str]]:
-    """Return the plan with the rows that gave the scale, the test, and what there is to say about the scale."""
-    plan, scale = data.plan, data.plan.question.scale
-    if scale is None:
-        refuse_without_scale(plan.bad_rows > 0)
-        order = np.random.default_rng((data.seed, 3)).permutation(plan.n_units)
-        for_scale, tested = order[: plan.n_units // 2], np.sort(order[plan.n_units // 2 :])
-        bounds, notes = scale_from_rows(table, for_scale, plan, data.buckets.skip_missing, argument="X")
-        half = pluralize(int(for_scale.size), "row" if data.units is None else "subject")
-        notes.insert(0, f"{half}, drawn by the seed, gave the scale; the other {tested.size:,} were tested")
-        plan = replace(plan, scale_rows=int(for_scale.size))
-        return plan, nulls.mean_test(plan, bounds, tested), notes
-    if np.ndim(scale) == 2 or hasattr(scale, "columns"):
+class Scale(NamedTuple):
+    """Upper bounds of standard deviations of one or several sets of rows, and where they are from."""
+
+    bounds: list[FloatArray]
+    notes: list[str]
+    n_rows: int = 0
+    """Rows that gave it."""
+    tested: IntArray | None = None
+    """The rows that are left to be tested; None for all."""
+
+    @property
+    def of_level(self) -> float:
+        """The share of the level that is left for the test: bounds from rows may be too small."""
+        return 1.0 - nulls.SCALE_SHARE if self.n_rows else 1.0
+
+
+def scale_of(
+    plan: Plan, table: Table, sets: Sequence[IntArray], *, codes: IntArray, seed: int, bad: bool, unit: str
+) -> Scale:
+    """Return the scale of some sets of rows: as given, from earlier data, or from half of the rows of every label."""
+    scale, skip_missing = plan.question.scale, plan.question.missing == "omit"
+    if scale is not None:
+        if np.ndim(scale) < 2 and not hasattr(scale, "columns"):
+            return Scale([given_scale(scale, plan.n_features)] * len(sets), [])
         earlier = as_table(scale)
-        bounds, notes = scale_from_earlier(earlier, plan, data.buckets.skip_missing)
-        plan = replace(plan, scale_rows=earlier.shape[0])
-        return plan, nulls.mean_test(plan, bounds), notes
-    return plan, nulls.mean_test(plan, given_scale(scale, plan.n_features)), []
+        bounds, notes = scale_from_earlier(earlier, plan, skip_missing)
+        return Scale([bounds] * len(sets), notes, earlier.shape[0])
+    refuse_without_scale(bad)
+    drawn, tested = _halves(codes, seed)
+    groups = len(sets) > 1
+    half = f"{pluralize(int(drawn.size), unit)}{', half of each group' if groups else ''}"
+    found, notes = [], [f"{half}, drawn by the seed, gave the scale; the other {tested.size:,} were tested"]
+    for rows in sets:  # in the order drawn: pairs of rows cross labels
+        own = drawn[np.isin(drawn, rows)]
+        of = " of each group" if groups else ""
+        bounds, said = scale_from_rows(table, own, plan, skip_missing, argument="X", of=of)
+        found.append(bounds)
+        notes += [note for note in said if note not in notes]
+    return Scale(found, notes, int(drawn.size), tested)
+
+
+def _halves(codes: IntArray, seed: int) -> tuple[IntArray, IntArray]:
+    """Return half of the rows of every label, drawn by ``seed`` and in the order drawn, and the others."""
+    order = np.random.default_rng((seed, 3)).permutation(codes.size)
+    first = np.zeros(codes.size, dtype=bool)
+    for label in range(int(codes.max()) + 1):
+        own = order[codes[order] == label]
+        first[own[: own.size // 2]] = True
+    return order[first[order]], np.flatnonzero(~first)
 
 
 def refuse_without_scale(bad: bool) -> None:
@@ -275,13 +306,7 @@ def nothing_possible(plan: Plan, test: MeanTest) -> list[str]:
     return [f"no feature can be selected by its mean from {pluralize(test.n_units, 'row')}: {how}"]
 
 
-def intervals_of(made: Estimate, columns: IntArray, error: float, table: Table) -> FloatArray:
+def intervals_of(made: Estimate, columns: IntArray, error: float, data: FitData) -> FloatArray:
     """Return intervals of some features of an estimate of means, each at ``error``, from its data."""
-    from sparsemean._stats.buckets import assign_buckets
-    from sparsemean._util.records import BucketSpec
-
-    plan, test = made.plan, made.mean_test
-    assert test is not None
-    buckets = BucketSpec(assign_buckets(plan, made.seed, made.units), made.shift, plan.question.missing == "omit")
-    rows = unit_table(FitData(table, buckets, plan, seed=made.seed, units=made.units))
-    return inverted(rows, columns, test=test, error=error, plan=plan)[1:].T
+    assert made.mean_test is not None
+    return inverted(unit_table(data), columns, test=made.mean_test, error=error, plan=made.plan)[1:].T

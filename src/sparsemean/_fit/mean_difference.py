@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsemean._counts.engines import Progress
-from sparsemean._data import as_table
 from sparsemean._data.table import Table
 from sparsemean._evidence import means
 from sparsemean._evidence.groups import GroupTest
@@ -18,7 +17,6 @@ from sparsemean._evidence.means import GroupSums, MeanContrast
 from sparsemean._evidence.ranks import Contrast
 from sparsemean._fit import mean
 from sparsemean._stats import nulls
-from sparsemean._util.checks import pluralize
 from sparsemean._util.plans import Plan, Question
 from sparsemean._util.records import FloatArray, IntArray, MeanDifferenceTest
 
@@ -41,7 +39,7 @@ def difference_evidence(
 
     ``plans`` are those of the tests.
     """
-    tests, notes, scale_rows = _tests(design, contrasts, request, plans, seed)
+    tests, scale = _tests(design, contrasts, request, plans, seed)
     table, d = design.table, design.table.shape[1]
     rows = [_rows_of(design.codes, contrast, test) for contrast, test in zip(contrasts, tests, strict=True)]
     looks: list[list[means.Look]] = [[] for _ in tests]
@@ -64,7 +62,7 @@ def difference_evidence(
         })
         for contrast, test, gap, blocks in zip(contrasts, tests, gaps, looks, strict=True)
     ]  # fmt: skip
-    return found, notes, scale_rows
+    return found, tuple(scale.notes), scale.n_rows
 
 
 def values_of(
@@ -156,56 +154,33 @@ def _sums_of(
     return of(0), of(1)
 
 
-# The scale: given, or taken from rows that are not tested.
+# The scale of either group of every test.
 
 
 def _tests(
     design: Design, contrasts: Sequence[Contrast], request: Question, plans: Sequence[Plan], seed: int
-) -> tuple[list[MeanDifferenceTest], tuple[str, ...], int]:
-    """Return the tests, what there is to say of the scale, and how many rows it was taken from."""
-    scale, d = request.scale, design.table.shape[1]
-    # Either group of every test has a bound of its own that may be too small.
-    planned = replace(plans[0], n_tests=2 * len(contrasts))
-    notes, scale_rows, tested, of_level = list[str](), 0, None, 1.0
-    bounds: dict[tuple[int, ...], FloatArray] = {}
-    groups = [(contrast, contrast.rows_of(design.codes)) for contrast in contrasts]
-    if scale is None:
-        mean.refuse_without_scale(any(request.at_first))
-        for_scale, tested = _halves(design.codes, seed)
-        of_level, scale_rows = 1.0 - nulls.SCALE_SHARE, int(for_scale.size)
-        for contrast, pair in groups:
-            for labels, rows in zip(((contrast.label,), contrast.labels), pair, strict=True):
-                if labels not in bounds:
-                    own = for_scale[np.isin(for_scale, rows)]  # in the order drawn: pairs of rows cross labels
-                    bounds[labels], said = mean.scale_from_rows(
-                        design.table, own, planned, request.missing == "omit", argument="X", of=" of each group"
-                    )
-                    notes += [note for note in said if note not in notes]
-        half = pluralize(scale_rows, "subject" if design.of_subjects else "row")
-        notes.insert(0, f"{half}, half of each group, drawn by the seed, gave the scale; the others were tested")
-    elif np.ndim(scale) == 2 or hasattr(scale, "columns"):
-        given, notes = mean.scale_from_earlier(as_table(scale), planned, request.missing == "omit")
-        of_level, scale_rows = 1.0 - nulls.SCALE_SHARE, int(as_table(scale).shape[0])
-    else:
-        given = mean.given_scale(scale, d)
+) -> tuple[list[MeanDifferenceTest], mean.Scale]:
+    """Return the tests, and the scale that they rest on."""
+    groups = [
+        (labels, rows)
+        for contrast in contrasts
+        for labels, rows in zip(((contrast.label,), contrast.labels), contrast.rows_of(design.codes), strict=True)
+    ]
+    sets = dict(groups)
+    planned = replace(plans[0], n_tests=2 * len(contrasts))  # either group of every test has a bound that may be small
+    scale = mean.scale_of(
+        planned, design.table, list(sets.values()), codes=design.codes, seed=seed, bad=any(request.at_first),
+        unit="subject" if design.of_subjects else "row",
+    )  # fmt: skip
+    bounds = dict(zip(sets, scale.bounds, strict=True))
     tests = []
-    for contrast, pair in groups:
-        sizes = _tested(pair[0], tested).size, _tested(pair[1], tested).size
-        each = [bounds[labels] if scale is None else given for labels in ((contrast.label,), contrast.labels)]
+    for contrast, first, second in zip(contrasts, groups[::2], groups[1::2], strict=True):
         tests.append(
             means.difference_test(
-                np.stack(each), sizes=sizes, bad=contrast.bad(request.at_first), sides=request.side.number,
-                error=request.level / plans[0].n_hypotheses, of_level=of_level, rows=tested,
+                np.stack([bounds[labels] for labels, _ in (first, second)]),
+                sizes=(_tested(first[1], scale.tested).size, _tested(second[1], scale.tested).size),
+                bad=contrast.bad(request.at_first), sides=request.side.number,
+                error=request.level / plans[0].n_hypotheses, of_level=scale.of_level, rows=scale.tested,
             )
         )  # fmt: skip
-    return tests, tuple(notes), scale_rows
-
-
-def _halves(codes: IntArray, seed: int) -> tuple[IntArray, IntArray]:
-    """Return half of the rows of every label, drawn by ``seed`` and in the order drawn, and the others."""
-    order = np.random.default_rng((seed, 3)).permutation(codes.size)
-    first = np.zeros(codes.size, dtype=bool)
-    for label in range(int(codes.max()) + 1):
-        own = order[codes[order] == label]
-        first[own[: own.size // 2]] = True
-    return order[first[order]], np.flatnonzero(~first)
+    return tests, scale
