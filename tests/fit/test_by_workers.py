@@ -12,8 +12,8 @@ import pytest
 from clusters import local_workers
 
 from sparsemean import simulate, sparse_mean
+from sparsemean._counts.engines import Engine, engine_of
 from sparsemean._counts.engines import dask as engine
-from sparsemean._counts.engines import engine_of, host
 from sparsemean._data import as_table
 from sparsemean._data import dask as source
 from sparsemean._fit import by_workers
@@ -189,7 +189,7 @@ def test_buckets_made_anew(data: Any, chunks: str, monkeypatch: pytest.MonkeyPat
     kept = np.flatnonzero(np.random.default_rng(2).random(N) < 0.97)
     partition = assign_block_buckets(kept.size, (1, 2, 4), 3).of_rows(kept)
     spec = BucketSpec(partition, np.arange(D) / D, True)
-    expected, _ = host.count(as_table(X), spec)
+    expected, _ = Engine().count(as_table(X), spec)
     table = as_table(da.from_array(X, chunks=CHUNKS[chunks]))
     found, _ = engine_of(table.source).count(table, spec)
     for name in ("positive", "negative", "nearest", "present", "missing", "n_buckets"):

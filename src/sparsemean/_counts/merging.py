@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._counts import sketch_file
-from sparsemean._counts.engines.host import ahead
+from sparsemean._counts.engines import ahead
 from sparsemean._counts.sketch import (
     ConstantColumns,
     PendingRows,

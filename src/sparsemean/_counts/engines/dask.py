@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from sparsemean._counts import merging
-from sparsemean._counts.engines import How, Mask, engine_of
-from sparsemean._counts.engines.host import map_means
+from sparsemean._counts.engines import Engine, Mask, engine_of
 from sparsemean._counts.sketch import Sketch, sketch_rows
 from sparsemean._data import as_table
 from sparsemean._data.dask import Dask, check_held, ends
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
     from sparsemean._data.source import Block
 
-__all__ = ["count", "influence_sums", "map_means", "rank_counts"]
 MOST_BETWEEN = 0.1
 """Share of the rows in blocks that lie in no chunk, at most: they are put together for each chunk of columns."""
 FAN_IN = 8
@@ -165,22 +163,6 @@ def _good(table: Table, found: T | Bad, *, skip_missing: bool) -> T:
     return found
 
 
-def _listening(
-    table: Table, number: int, take: Callable[[int, T], None], **how: Unpack[How]
-) -> Callable[[int, T | Bad], None]:
-    """Return what is told of each of a number of chunks: it refuses what is bad, and says how much is done."""
-    done, progress = 0, how.get("progress")
-
-    def on_result(chunk: int, found: T | Bad) -> None:
-        nonlocal done
-        take(chunk, _good(table, found, skip_missing=how.get("skip_missing", False)))
-        done += 1
-        if progress is not None:
-            progress(done / number)
-
-    return on_result
-
-
 # Counts of signs, which add up in a tree.
 
 
@@ -212,40 +194,111 @@ class ChunkResult:
     """Rows of blocks that do not lie in one chunk."""
 
 
-def count(
-    table: Table, spec: BucketSpec, *, keep: IntArray | None = None, **how: Unpack[How]
-) -> tuple[Counts, FloatArray | None]:
-    """Compute every chunk once, where it lies.
+class DaskEngine(Engine):
+    """Computes every chunk once, where it lies, by one thread of whoever computes it; columns are put together here."""
 
-    ``n_jobs`` has no meaning here: each chunk is counted by one thread of whoever computes it.
-    """
-    import dask
+    def count(
+        self, table: Table, spec: BucketSpec, *, keep: IntArray | None = None
+    ) -> tuple[Counts, FloatArray | None]:
+        """Count chunks, and add up what stands above each other in a tree; the columns ``keep`` come here."""
+        import dask
 
-    source, partition = _source(table), spec.partition
-    if keep is not None:
-        check_held(source.shape[0], keep.size)
-    array = source.pieces()
-    blocks = None if partition.seed is not None else blocks_of_chunks(partition, ends(array.chunks[0]))
-    if partition.seed is None and blocks is None:
-        array = source.whole_columns()
-    job, grid = _job(spec, keep, blocks), _grid_of(array)
-    sent_once = dask.delayed((job, grid), traverse=False, pure=False)
-    chunks = _per_chunk(array, partial(_count, job=job, grid=grid), skip_missing=spec.skip_missing)
-    kept = None if keep is None else np.empty((source.shape[0], keep.size), order="F")
+        source, partition = _source(table), spec.partition
+        if keep is not None:
+            check_held(source.shape[0], keep.size)
+        array = source.pieces()
+        blocks = None if partition.seed is not None else blocks_of_chunks(partition, ends(array.chunks[0]))
+        if partition.seed is None and blocks is None:
+            array = source.whole_columns()
+        job, grid = _job(spec, keep, blocks), _grid_of(array)
+        sent_once = dask.delayed((job, grid), traverse=False, pure=False)
+        chunks = _per_chunk(array, partial(_count, job=job, grid=grid), skip_missing=spec.skip_missing)
+        kept = None if keep is None else np.empty((source.shape[0], keep.size), order="F")
 
-    def take(chunk: int, values: FloatArray | None) -> None:
-        if kept is not None and values is not None:
-            rows, columns = grid.at(*divmod(chunk, len(chunks[0])))
-            low, high = np.searchsorted(job.keep, (columns.start, columns.stop))
-            kept[rows, low:high] = values
+        def take(rows: slice, columns: slice, values: FloatArray | None) -> None:
+            if kept is not None and values is not None:
+                low, high = np.searchsorted(job.keep, (columns.start, columns.stop))
+                kept[rows, low:high] = values
 
-    watched = [dask.delayed(_kept_columns, pure=False)(chunk) for row in chunks for chunk in row]
-    heard = _listening(table, len(watched), take, skip_missing=spec.skip_missing, progress=how.get("progress"))
-    totals = run(watched, [_tree(column, sent_once, j) for j, column in enumerate(zip(*chunks, strict=True))], heard)
-    total = cpu.no_counts(partition, table.shape[1], missing=spec.skip_missing)
-    for j, counts in enumerate(totals):
-        total.add_columns(grid.at(0, j)[1], _good(table, counts, skip_missing=spec.skip_missing))
-    return total.settled(), kept
+        watched = [[dask.delayed(_kept_columns, pure=False)(chunk) for chunk in row] for row in chunks]
+        trees = [_tree(column, sent_once, j) for j, column in enumerate(zip(*chunks, strict=True))]
+        totals = self._run(table, grid, watched, take, trees, skip_missing=spec.skip_missing)
+        total = cpu.no_counts(partition, table.shape[1], missing=spec.skip_missing)
+        for j, counts in enumerate(totals):
+            total.add_columns(grid.at(0, j)[1], _good(table, counts, skip_missing=spec.skip_missing))
+        return total.settled(), kept
+
+    def rank_counts(
+        self, table: Table, cells: IntArray, strata: IntArray, against: IntArray, *, skip_missing: bool = False
+    ) -> CellCounts:
+        """Compare cells of rows on whole columns, put together by whoever computes them."""
+        array, d = _source(table).whole_columns(), table.shape[1]
+
+        def work(part: Table, _rows: slice, _columns: slice) -> CellCounts:
+            return engine_of(part.source, n_jobs=1).rank_counts(part, cells, strata, against, skip_missing=skip_missing)
+
+        total = CellCounts(
+            np.empty((3, strata.size, d), dtype=np.int64),
+            np.empty((against.shape[0], 6, strata.size, d), dtype=np.int64),
+        )
+
+        def take(_rows: slice, columns: slice, counts: CellCounts) -> None:
+            part = total.of(columns)
+            part.own[:], part.pairs[:] = counts
+
+        chunks = _per_chunk(array, work, skip_missing=skip_missing)
+        self._run(table, _grid_of(array), chunks, take, skip_missing=skip_missing)
+        return total
+
+    def influence_sums(
+        self,
+        table: Table,
+        centres: FloatArray,
+        unit: FloatArray,
+        kappa: float,
+        *,
+        rows: Mask | None = None,
+        skip_missing: bool = False,
+    ) -> InfluenceSums:
+        """Add up every chunk where it lies; sums of chunks add up."""
+        array, total = _source(table).pieces(), InfluenceSums.blank(*centres.shape)
+
+        def work(part: Table, across: slice, columns: slice) -> InfluenceSums:
+            used = None if rows is None else rows[across]
+            return engine_of(part.source, n_jobs=1).influence_sums(
+                part, centres[:, columns], unit[columns], kappa, rows=used, skip_missing=skip_missing
+            )
+
+        def take(_rows: slice, columns: slice, found: InfluenceSums) -> None:
+            total.add(columns, found)
+
+        chunks = _per_chunk(array, work, skip_missing=skip_missing)
+        self._run(table, _grid_of(array), chunks, take, skip_missing=skip_missing)
+        return total
+
+    def _run(
+        self,
+        table: Table,
+        grid: ChunkGrid,
+        chunks: list[list[Delayed]],
+        take: Callable[[slice, slice, T], None],
+        others: Sequence[Delayed] = (),
+        *,
+        skip_missing: bool,
+    ) -> list[Any]:
+        """Compute what is made of every chunk, and ``others``, which are returned; refuse what is bad.
+
+        ``take`` is told the rows and columns of a chunk and what was made of it, as soon as that is known.
+        """
+        every, told = [chunk for row in chunks for chunk in row], 0
+
+        def heard(number: int, found: T | Bad) -> None:
+            nonlocal told
+            take(*grid.at(*divmod(number, len(chunks[0]))), _good(table, found, skip_missing=skip_missing))
+            told += 1
+            self.done(told / len(every))
+
+        return run(every, others, heard)
 
 
 def _job(spec: BucketSpec, keep: IntArray | None, blocks: BlocksOfChunks | None) -> Job:
@@ -278,7 +331,7 @@ def _count(table: Table, rows: slice, columns: slice, *, job: Job, grid: ChunkGr
 
 
 def _counts(table: Table, partition: Partition, null: FloatArray | None, job: Job) -> Counts:
-    counts, _ = engine_of(table.source).count(table, BucketSpec(partition, null, job.skip_missing), n_jobs=1)
+    counts, _ = engine_of(table.source, n_jobs=1).count(table, BucketSpec(partition, null, job.skip_missing))
     return counts
 
 
@@ -353,49 +406,3 @@ def _with_between(total: ChunkResult, job: Job, blocks: BlocksOfChunks, columns:
     except InputError as error:
         return error
     return counts if total.counted is None else total.counted.plus(counts)
-
-
-# Groups, on whole columns put together by whoever computes them; and sums of bounded influences.
-
-
-def rank_counts(table: Table, cells: IntArray, strata: IntArray, against: IntArray, **how: Unpack[How]) -> CellCounts:
-    """Compare cells of rows on whole columns."""
-    array, d, skip_missing = _source(table).whole_columns(), table.shape[1], how.get("skip_missing", False)
-
-    def work(part: Table, _rows: slice, _columns: slice) -> CellCounts:
-        return engine_of(part.source).rank_counts(part, cells, strata, against, skip_missing=skip_missing, n_jobs=1)
-
-    chunks, grid = _per_chunk(array, work, skip_missing=skip_missing)[0], _grid_of(array)
-    total = CellCounts(
-        np.empty((3, strata.size, d), dtype=np.int64), np.empty((against.shape[0], 6, strata.size, d), dtype=np.int64)
-    )
-
-    def take(chunk: int, counts: CellCounts) -> None:
-        part = total.of(grid.at(0, chunk)[1])
-        part.own[:], part.pairs[:] = counts
-
-    run(chunks, [], _listening(table, len(chunks), take, **how))
-    return total
-
-
-def influence_sums(
-    table: Table, centres: FloatArray, unit: FloatArray, kappa: float, *, rows: Mask | None = None, **how: Unpack[How]
-) -> InfluenceSums:
-    """Add up every chunk where it lies; sums of chunks add up."""
-    array, skip_missing = _source(table).pieces(), how.get("skip_missing", False)
-
-    def work(part: Table, across: slice, columns: slice) -> InfluenceSums:
-        used = None if rows is None else rows[across]
-        return engine_of(part.source).influence_sums(
-            part, centres[:, columns], unit[columns], kappa, rows=used, skip_missing=skip_missing, n_jobs=1
-        )
-
-    chunks, grid = _per_chunk(array, work, skip_missing=skip_missing), _grid_of(array)
-    total, across = InfluenceSums.blank(*centres.shape), len(chunks[0])
-
-    def take(chunk: int, found: InfluenceSums) -> None:
-        total.add(grid.at(0, chunk % across)[1], found)
-
-    every = [chunk for row in chunks for chunk in row]
-    run(every, [], _listening(table, len(every), take, **how))
-    return total
