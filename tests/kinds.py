@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 import pandas as pd
-from scipy import io, sparse
+from scipy import sparse
 
 NAMES_KEPT = (".csv", ".tsv", ".csv.gz", ".txt", ".xlsx", ".duckdb", ".parquet", ".h5ad")
 
@@ -129,7 +129,6 @@ FILES: dict[str, tuple[str, Callable[[Path, Any], object]]] = {
     "h5ad CSC": (".h5ad", write_h5ad(sparse.csc_matrix)),
     "zarr": (".zarr", write_zarr),
     "h5": (".h5", write_h5),
-    "mtx": (".mtx", lambda path, X: io.mmwrite(path, sparse.coo_array(X), precision=17)),
     "txt": (".txt", lambda path, X: frame(X).to_csv(path, index=False, sep=";", decimal=",", encoding="utf-16")),
 }
 if find_spec("openpyxl"):

@@ -101,7 +101,7 @@ def test_what_lies_on_the_host_is_sent_in_pieces(
     np.testing.assert_allclose(found.mean, expected.mean, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("name", ["csv", "npz", "zarr", "parquet", "mtx"])
+@pytest.mark.parametrize("name", ["csv", "npz", "zarr", "parquet"])
 def test_files_are_sent_the_way_they_like_to_be_read(cupy: Any, tmp_path: Path, name: str) -> None:
     X = problem(n=200, d=20).round(2)
     path = written(name, tmp_path, X)

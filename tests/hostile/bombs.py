@@ -179,36 +179,6 @@ def _utf16(path: Path) -> None:
     packed(path, "a,b\n".encode("utf-16"), "0,0\n".encode("utf-16-le"), 260_000_000)
 
 
-@bomb("many entries", ".mtx.gz")
-def _entries(path: Path) -> None:
-    packed(path, b"%%MatrixMarket matrix coordinate real general\n9 9 43333328\n", b"1 1 1\n", 260_000_000)
-
-
-@bomb("entries without values", ".mtx.gz")
-def _pattern(path: Path) -> None:
-    packed(path, b"%%MatrixMarket matrix coordinate pattern general\n9 9 100000000\n", b"1 1\n", 400_000_000)
-
-
-@bomb("remarks", ".mtx.gz")
-def _remarks(path: Path) -> None:
-    packed(path, b"%%MatrixMarket matrix coordinate real general\n", b"%\n", 400_000_000)
-
-
-@bomb("one number", ".mtx.gz")
-def _long_number(path: Path) -> None:
-    packed(path, b"%%MatrixMarket matrix coordinate real general\n4 1 1\n1 1 1", b"0", 400_000_000)
-
-
-@bomb("blanks", ".mtx.gz")
-def _blanks(path: Path) -> None:
-    packed(path, b"%%MatrixMarket matrix coordinate real general\n4 1 1\n1 1 ", b" ", 400_000_000)
-
-
-@bomb("columns without entries", ".mtx")
-def _columns(path: Path) -> None:
-    path.write_text("%%MatrixMarket matrix coordinate real general\n100 3900000 1\n1 1 1\n")
-
-
 # NumPy.
 
 

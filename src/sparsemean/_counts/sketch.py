@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._counts.engines import Progress, engine_of
-from sparsemean._data import as_table
-from sparsemean._data.gpu import on_the_host
+from sparsemean._data import as_table, on_the_host
 from sparsemean._data.source import AT_ONCE, Source, as_dense, find_non_finite, runs
 from sparsemean._data.table import Names, Table
 from sparsemean._stats.arrays import on_host

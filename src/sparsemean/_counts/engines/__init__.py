@@ -121,7 +121,7 @@ class Engine:
         d, comparisons = table.shape[1], groups.Comparisons.of(cells, strata, against)
         counts = comparisons.blank(d)
         for columns, block in column_blocks(table.source):
-            out = counts.of(columns)
+            out = CellCounts(counts.own[..., columns], counts.pairs[..., columns])
             with refusing(table, block, (0, columns.start), skip_missing=skip_missing):
                 for done in groups.count_pairs(
                     block, comparisons, out, grid=table.source.grid, skip_missing=skip_missing, n_jobs=self.n_jobs

@@ -243,8 +243,7 @@ class DaskEngine(Engine):
         )
 
         def take(_rows: slice, columns: slice, counts: CellCounts) -> None:
-            part = total.of(columns)
-            part.own[:], part.pairs[:] = counts
+            total.own[..., columns], total.pairs[..., columns] = counts
 
         chunks = _per_chunk(array, work, skip_missing=skip_missing)
         self._run(table, _grid_of(array), chunks, take, skip_missing=skip_missing)

@@ -115,7 +115,7 @@ class GpuEngine(Engine):
         asked = [(sweep, *at) for sweep, row in enumerate(against) for at in enumerate(row) if at[1] != UNWANTED]
         alone = set(range(strata.size)) - {cell for _, *both in asked for cell in both}
         asked += [(0, cell, cell) for cell in sorted(alone)]
-        with device_errors(), source.there(), refusing(table, skip_missing=skip_missing):
+        with source.there(), refusing(table, skip_missing=skip_missing):
             xp = gpu.cupy()
             own = xp.empty((3, strata.size, d), dtype=np.int32)  # enough for all pairs of so few rows
             pairs = xp.zeros((against.shape[0], 6, strata.size, d), dtype=np.int32)
