@@ -13,7 +13,6 @@ from clusters import local_workers
 
 from sparsemean import simulate, sparse_mean
 from sparsemean._counts.engines import Engine, engine_of
-from sparsemean._counts.engines import dask as engine
 from sparsemean._data import as_table
 from sparsemean._data import dask as source
 from sparsemean._fit import by_workers
@@ -182,7 +181,6 @@ def test_some_rows_about_centres_of_their_own() -> None:
 @pytest.mark.parametrize("chunks", CHUNKS)
 def test_buckets_made_anew(data: Any, chunks: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "LEAST", 1)
-    monkeypatch.setattr(engine, "MOST_BETWEEN", 0.5)
     monkeypatch.setattr(source.Dask, "whole_columns", lambda _: pytest.fail("all rows of a column were put together"))
     X = data.X.copy()
     X[np.random.default_rng(1).random(X.shape) < 0.1] = np.nan

@@ -34,7 +34,7 @@ class Partition:
     places: IntArray | None = None
     """For blocks of 64: the row at every place of every block, −1 at a place that is empty."""
     seed: int | None = None
-    """What deals all rows in blocks of 64, each by its number among them; None where it takes more to deal them."""
+    """What deals rows in blocks of 64, each by its number among those dealt; None where it takes more to deal them."""
 
     @property
     def n_rows(self) -> int:
@@ -53,7 +53,8 @@ class Partition:
     def of_rows(self, rows: IntArray) -> Partition:
         """Return the same buckets with row ``rows[i]`` in the place of row i."""
         places = None if self.places is None else np.where(self.places < 0, -1, rows[self.places])
-        return replace(self, order=rows[self.order], places=places, seed=None)
+        rising = bool((rows[1:] > rows[:-1]).all())
+        return replace(self, order=rows[self.order], places=places, seed=self.seed if rising else None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
