@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from cupy import ndarray
     from cupy.cuda import PinnedMemoryPointer, Stream
 
-    from sparsemean._data.source import Block
 
 CONVERTED_BYTES = 256_000_000
 """Of an array that does not lie by rows, or is of a kind that is not counted as it is, so much is converted at once."""
@@ -66,7 +65,7 @@ class GpuEngine(Engine):
         with Sending(*_room(source, n_threads), n_threads) as sending:
             for piece in _pieces(source, spec.partition, sending.room):
                 keep_columns(kept, keep, piece)
-                width = sending.room // (_kind_of(piece.values).itemsize * piece.values.shape[0])
+                width = sending.room // (_kind_of(piece.values.dtype).itemsize * piece.values.shape[0])
                 for columns, values in dense_parts(piece.values, width):
                     first = piece.first_column + columns.start
                     sending.send(values, partial(adding.add, first_column=first, partition=piece.partition))
@@ -164,10 +163,8 @@ def _count_resident(source: DeviceArray, spec: BucketSpec) -> Counts:
             null = None if spec.null is None else xp.asarray(spec.null)
             return gpu.count_signs(values, spec.partition, null=null, missing=spec.skip_missing, kind=source.kind)
         adding = Adding(spec, source.shape[1])
-        for columns in cut(source.shape[1], max(1, CONVERTED_BYTES // (8 * source.shape[0])), 1):
-            block = source.plain(values[:, columns])
-            kind = block.dtype if block.dtype.name in gpu.KINDS else np.float64
-            adding.add(xp.ascontiguousarray(block, dtype=kind), columns.start)
+        for columns, block in _floats(source, _kind_of(source.dtype)):
+            adding.add(block, columns.start)
         return adding.total()
 
 
@@ -200,7 +197,7 @@ def _pieces(source: Source, partition: Partition, room: int) -> Iterator[Piece]:
         yield from pieces_of(source, partition)
         return
     n, d = source.shape
-    width = max(1, room // (n * _kind_of(source.values).itemsize))
+    width = max(1, room // (n * _kind_of(source.values.dtype).itemsize))
     for columns in cut(d, width, BLOCK if width > BLOCK else 1):
         yield Piece(0, columns.start, source.values[:, columns], partition, columns.stop / d)
 
@@ -229,9 +226,9 @@ def _room(source: Source, n_threads: int) -> tuple[int, int]:
     return room, max(SLOTS, min(n_threads + WAITING, pieces, int(0.8 * free) // (2 * room)))
 
 
-def _kind_of(values: Block) -> np.dtype[np.generic]:
-    """Return the type in which values are sent."""
-    native: np.dtype[np.generic] = values.dtype.newbyteorder("=")
+def _kind_of(dtype: np.dtype[np.generic]) -> np.dtype[np.generic]:
+    """Return the type in which values are sent, or counted."""
+    native = dtype.newbyteorder("=")
     return native if native.name in gpu.KINDS else np.dtype(np.float64)
 
 
@@ -285,7 +282,7 @@ class Sending:
 
     def _send(self, slot: Slot, values: Array, use: Callable[[ndarray], None]) -> None:
         try:
-            kind = _kind_of(values)
+            kind = _kind_of(values.dtype)
             by_columns = values.flags.f_contiguous and not values.flags.c_contiguous
             block = values.T if by_columns else values
             here = np.frombuffer(slot.pinned, dtype=kind, count=block.size).reshape(block.shape)
