@@ -146,15 +146,12 @@ def written(frame: pd.DataFrame, path: Path) -> Path:
     if path.suffix == ".xlsx":
         pytest.importorskip("openpyxl")
         frame.to_excel(path, index=False)
-    elif path.suffix == ".duckdb":
-        with pytest.importorskip("duckdb").connect(str(path)) as made:
-            made.sql("CREATE TABLE t AS SELECT * FROM frame")
     else:
         getattr(frame, {".csv": "to_csv", ".parquet": "to_parquet"}[path.suffix])(path, index=False)
     return path
 
 
-ENDINGS = (".csv", ".parquet", ".duckdb", ".xlsx")
+ENDINGS = (".csv", ".parquet", ".xlsx")
 GAPS = {
     "two nines": (rng.normal(50, 9, N).round(2), (998, 999)),
     "below": (rng.normal(5, 2, N).round(2), (-98, -99)),

@@ -41,12 +41,11 @@ READERS = {
     ".h5": "hdf5.read_hdf5",
     ".hdf5": "hdf5.read_hdf5",
     ".zarr": "chunked.read_zarr",
-    ".duckdb": "duckdb.read_duckdb",
 }
 """The function of a module here that opens a file of each ending: ``read(path, wanted, opened)``."""
 NUMBERS_ROWS = "{} looks like the number of a row and was tested as a feature: --id or --drop says that it is none"
 LONGEST_LABEL = 10_000
-KINDS = {".npy": ".npy file of numbers", ".zarr": ".zarr folder", ".duckdb": "DuckDB database"}
+KINDS = {".npy": ".npy file of numbers", ".zarr": ".zarr folder"}
 """What is to be called otherwise than a file of its ending."""
 FOLDERS = (".zarr",)
 """Endings that may be folders."""
@@ -60,7 +59,7 @@ OBJECTS = (
     ("dask", ("to_dask_array",), "dask.read_dask"),
     ("polars", ("collect_schema",), "frames.read_polars"),
     ("pyarrow", ("to_pydict", "schema"), "frames.read_arrow"),
-    ("", ("to_arrow_table",), "duckdb.refuse_relation"),
+    ("", ("to_arrow_table",), "frames.refuse_relation"),
     ("scipy.sparse", ("tocsr", "tocsc"), "matrices.read_sparse"),
     ("", ("iloc", "columns"), "frames.read_pandas"),
     ("torch", (), DEVICE),

@@ -57,9 +57,6 @@ class FileContext:
         except (FileNotFoundError, PermissionError, BlockingIOError) as error:
             raise InputError(self.argument, "be readable", f"{self.name} ({_first_line(error)})") from error
         except Exception as error:
-            if type(error).__name__ == "OutOfMemoryException":  # beyond what a database may take, see `record_batches`
-                rule, advice = "have pieces of at most 200 MB", "leave long texts out, or write it as .parquet"
-                raise InputError(self.argument, rule, f"{self.name} ({_first_line(error)})", advice) from error
             if lacks_memory(error):
                 rule = "have pieces that fit into memory"
                 raise InputError(self.argument, rule, f"{self.name} ({_first_line(error)})", MORE_MEMORY) from error
@@ -157,7 +154,7 @@ class ReadOptions:
     layer
         Layer of an .h5ad file, in place of X.
     dataset
-        Array inside an .h5, .zarr or .npz file, table of a database, sheet of an .xlsx file (None: the first).
+        Array inside an .h5, .zarr or .npz file, sheet of an .xlsx file (None: the first).
     header
         Whether the first line of a text, or row of a sheet, names the columns; None: judged by what stands in it.
     sep, decimal, encoding
@@ -232,8 +229,12 @@ def fingerprint_of(path: Path) -> Fingerprint:
     digest = hashlib.blake2b(digest_size=16)
     for name, found in files:
         digest.update(f"{name}\0{found.st_size}\0".encode(errors="surrogateescape"))
-    for name, _ in (files[0], files[-1]) if files else ():
-        digest.update(_ends(path / name))
+    for ended in (path / name for name, _ in (*files[:1], *files[-1:])):
+        if not ended.is_dir():  # as what a link leads to
+            with ended.open("rb") as file:
+                digest.update(file.read(ENDS))
+                file.seek(max(0, file.seek(0, os.SEEK_END) - ENDS))
+                digest.update(file.read(ENDS))
     size = sum(found.st_size for _, found in files)
     return Fingerprint(path, size, max((found.st_mtime_ns for _, found in files), default=0), digest.hexdigest())
 
@@ -246,15 +247,6 @@ def _inside(folder: Path, below: str = "") -> Iterator[tuple[str, os.stat_result
                 yield from _inside(folder, f"{below}{entry.name}/")
             elif entry.is_file() or entry.is_dir():  # a pipe would make who looks at it wait
                 yield f"{below}{entry.name}", entry.stat()
-
-
-def _ends(path: Path) -> bytes:
-    if path.is_dir():
-        return b""
-    with path.open("rb") as file:
-        head = file.read(ENDS)
-        file.seek(max(0, file.seek(0, os.SEEK_END) - ENDS))
-        return head + file.read(ENDS)
 
 
 # What every reader yields: a source, and the names of its features and rows.
