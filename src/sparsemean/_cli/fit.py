@@ -316,7 +316,7 @@ def sketch_command(file: Path, out: Path | None, seal: bool, quiet: bool, **opti
     otherwise rows are dealt a little differently, and guarantees stay. Fewer
     than 64 rows cannot be sealed, as counts would give them away.
     """
-    from sparsemean._counts.sketch import sketch_table
+    from sparsemean._counts.sketch import sketch
     from sparsemean._data import open_file
 
     target = _target(file, out)
@@ -327,7 +327,7 @@ def sketch_command(file: Path, out: Path | None, seal: bool, quiet: bool, **opti
     with waiting(f"Reading {title}", quiet):
         table = open_file(file, wanted)
     with progressing("Counting", quiet) as progress:
-        made = sketch_table(table, sealed=seal, progress=progress, **options)
+        made = sketch(table, sealed=seal, progress=progress, **options)
     table.check_unchanged()
     made.save(target)
     if not quiet:

@@ -30,7 +30,6 @@ from sparsemean._kernels import cells, compiling
 from sparsemean._util.files import Unpacked
 from sparsemean.errors import InputError
 
-Floats = npt.NDArray[np.float64]
 Refused = dict[int, tuple[str, str]]
 """Columns that hold no numbers: what they hold, and where it is seen."""
 ENDS = re.compile(rb"\r\n|\n|\r")
@@ -61,12 +60,6 @@ class Heading:
     halves: list[int]
     notes: tuple[str, ...]
     spare: bool
-
-    def trimmed(self, values: Floats) -> tuple[Floats, Names | None, tuple[str, ...]]:
-        """Return values, names and notes without a last column that only a separator at the end of lines makes."""
-        if self.spare and values.shape[1] > 1 and np.isnan(values[:, -1]).all():
-            return values[:, :-1], self.labels[:-1] if self.labels is not None else None, (*self.notes, SPARE)
-        return values, self.labels, self.notes
 
     def complaint(self, text: bytes, how: int, *, sheet: bool) -> str:
         """Say what is wrong with the line that ``text`` begins with, or the row of a ``sheet``."""
@@ -108,7 +101,7 @@ def understand(lines: list[str], usual: str, wanted: ReadOptions, opened: FileCo
         notes = (*notes, UNNAMED_ID if wanted.id is None else UNNAMED_LEFT_OUT)
         wanted = replace(wanted, id="") if wanted.id is None else replace(wanted, drop=(*wanted.drop, ""))
     layout = layout_of(names, wanted)
-    labels = check_feature_names(layout.called(layout.features), layout.features.size) if named else None
+    labels = check_feature_names([names[column] for column in layout.features], layout.features.size) if named else None
     texts = {column: found for column in layout.others if (found := _texts(rest, column, len(names)))}
     naming = [column for column, found in texts.items() if len(found) > 2][:1]
     halves = [*naming, *[column for column, found in texts.items() if len(found) == 2][:MOST_LOOKED_AT]]
@@ -287,7 +280,9 @@ class Text:
     def _finished(self, found: Heading, bad: Refused, dropped: dict[str, str]) -> Table:
         """Return the table, without the columns of ``bad``."""
         layout = found.layout
-        values, names, notes = found.trimmed(self.values[: self.rows])
+        values, names, notes = self.values[: self.rows], found.labels, found.notes
+        if found.spare and values.shape[1] > 1 and np.isnan(values[:, -1]).all():  # a separator at the end of lines
+            values, names, notes = values[:, :-1], None if names is None else names[:-1], (*notes, SPARE)
         dropped |= self._remarks(found, bad)
         if bad:
             keep = np.isin(layout.features[: values.shape[1]], sorted(bad), invert=True)
@@ -316,7 +311,7 @@ class Text:
             labels.pop("group", None),
             columns=labels,
             repeated=next(filter(None, subjects), None),
-            two_valued=tuple(layout.called(at for at in found.halves if len({*texts[at]} - {"", *cells.MISSING}) == 2)),
+            two_valued=tuple(layout.names[at] for at in found.halves if len({*texts[at]} - {"", *cells.MISSING}) == 2),
         )
 
     def _first_lines(self) -> tuple[list[str], int]:

@@ -125,7 +125,7 @@ class Source(ABC):
         for rows in self.stripes() if self.along == "rows" else [slice(0, n)]:
             for read, at, wanted in runs:
                 with np.errstate(invalid="ignore"):  # NaNs of some bits are warned of when they are made longer
-                    out[rows, at] = as_dense(self.block(rows, read))[:, wanted]
+                    out[rows, at] = as_dense(self.block(rows, read)[:, wanted])
         return out
 
     def takes_of(self, columns: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
@@ -141,12 +141,6 @@ class Source(ABC):
     def select(self, columns: IntArray) -> Any:
         """Return ``columns`` as what `SparseMean.transform` makes of such a source."""
         return self.take(columns)
-
-    def keeping(self, columns: IntArray) -> Source:
-        """Return a source that has read ``columns`` and reads them no more; itself where they lie in memory anyway."""
-        if self.in_memory or columns.size * self.shape[0] > TAKEN_AT_ONCE:
-            return self
-        return ColumnCache(self, columns, self.take(columns))
 
     def find_non_finite(self, *, at: tuple[int, int] = (0, 0), skip_missing: bool = False) -> NonFiniteValue | None:
         """Look for a value that is not finite, some columns at a time; see `find_non_finite`."""

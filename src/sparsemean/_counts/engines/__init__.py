@@ -215,9 +215,8 @@ def pieces_of(source: Source, partition: Partition) -> Iterator[Piece]:
     if spans is not None:
         yield from _row_pieces(source, partition, *spans)
         return
-    n, d = source.shape
-    for columns, block in ahead(lambda columns: source.block(slice(0, n), columns), column_pieces(source)):
-        yield Piece(0, columns.start, block, partition, columns.stop / d)
+    for columns, block in column_blocks(source):
+        yield Piece(0, columns.start, block, partition, columns.stop / source.shape[1])
 
 
 def _row_pieces(source: Source, partition: Partition, lows: IntArray, highs: IntArray) -> Iterator[Piece]:
@@ -264,21 +263,16 @@ def _stripes(source: Source, lows: IntArray, highs: IntArray) -> list[slice]:
     return [slice(int(a), int(b)) for a, b in zip(first[:-1], last, strict=True) if a < b]
 
 
-def column_pieces(source: Source) -> list[slice]:
-    """Cut the columns into pieces of which all rows are held at once."""
-    n, d = source.shape
-    along = source.along == "columns"
-    width = int((AT_ONCE if along else SWEPT_AT_ONCE) / (n * source.bytes_a_value))
-    return cut(d, max(1, width), source.grain if along else 1)
-
-
 def column_blocks(source: Source) -> Iterator[tuple[slice, Block]]:
-    """Yield pieces of whole columns."""
+    """Yield pieces of whole columns, each held at once."""
     n, d = source.shape
     if isinstance(source, Dense):
         yield slice(0, d), source.values
         return
-    yield from ahead(lambda columns: source.block(slice(0, n), columns), column_pieces(source))
+    along = source.along == "columns"
+    width = int((AT_ONCE if along else SWEPT_AT_ONCE) / (n * source.bytes_a_value))
+    pieces = cut(d, max(1, width), source.grain if along else 1)
+    yield from ahead(lambda columns: source.block(slice(0, n), columns), pieces)
 
 
 def keep_columns(kept: FloatArray | None, columns: IntArray | None, piece: Piece) -> None:
@@ -317,9 +311,7 @@ def ahead(read: Callable[[T], R], pieces: Sequence[T], most: int = 1) -> Iterato
 def any_pieces(source: Source) -> Iterator[tuple[slice, slice, Block]]:
     """Yield rows and columns of a source with what stands there, the way it likes to be read."""
     n, d = source.shape
-    if isinstance(source, Dense):
-        yield slice(0, n), slice(0, d), source.values
-    elif source.along == "rows":
+    if source.along == "rows":
         everything = slice(0, d)
         for rows, block in ahead(lambda rows: source.block(rows, everything), source.stripes()):
             yield rows, everything, block

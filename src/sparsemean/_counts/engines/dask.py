@@ -7,6 +7,7 @@ buckets take rows from anywhere (the paper's dealing, and subjects) whole column
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -89,14 +90,9 @@ def _worked(block: Block | InputError, job: tuple[Work[T], ChunkGrid, bool], blo
     try:
         return work(as_table(block), rows, columns)
     except InputError as error:
-        return _place(block, error, at=(rows.start, columns.start), skip_missing=skip_missing)
-
-
-def _place(block: Block, error: InputError, *, at: tuple[int, int], skip_missing: bool) -> Bad:
-    """Return the value of a chunk that is not finite by its place among all, or what else is wrong with the chunk."""
-    try:
-        return as_table(block).source.find_non_finite(at=at, skip_missing=skip_missing) or error
-    except InputError:
+        with suppress(InputError):  # by its place among all, if it is a value that is not finite
+            at = rows.start, columns.start
+            return as_table(block).source.find_non_finite(at=at, skip_missing=skip_missing) or error
         return error
 
 
