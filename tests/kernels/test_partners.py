@@ -551,5 +551,5 @@ def test_a_kernel_without_a_partner_and_a_large_problem_end_it(monkeypatch: pyte
     monkeypatch.setattr(compiling.Plainness, "ended", False)
     assert compiling.plainly(compiling.SMALL)
     assert not compiling.plainly(compiling.SMALL + 1)
-    assert cells.known_word(np.frombuffer(b"NA", dtype=np.uint8), 0, 2) == 0
+    assert cells.read_numbers(np.frombuffer(b"1 ", dtype=np.uint8), np.zeros(1, dtype=np.uint64)) == (1, 2)
     assert not compiling.plainly()
