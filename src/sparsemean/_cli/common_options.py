@@ -292,13 +292,12 @@ file_options = combine_options(
     click.option("--select", multiple=True, metavar="NAME", help="Look at this column only; *, ? and repeats allowed."),
     click.option("--drop", multiple=True, metavar="NAME", help="Leave this column out; *, ? and repeats allowed."),
     click.option("--layer", metavar="NAME", help="Layer of an .h5ad file, in place of X."),
-    click.option("--dataset", metavar="NAME", help="Array inside an .h5, .zarr or .npz file, table of a database."),
+    click.option("--dataset", "--sheet", metavar="NAME", help="Which array or sheet of a file."),
     click.option("--drop-text", is_flag=True, help="Leave out all columns that hold no numbers."),
     click.option("--header/--no-header", default=None, help="Whether a text's first line names columns."),
     click.option("--sep", metavar="SIGN", help="What stands between columns of a text: ; , | tab  [default: judged]."),
     click.option("--decimal", metavar="SIGN", help="Decimal mark of a text: . or ,  [default: judged]."),
     click.option("--encoding", metavar="NAME", help="Encoding of a text: utf-8, utf-16, cp1252  [default: judged]."),
-    click.option("--sheet", metavar="NAME", help="Sheet of an .xlsx file  [default: the first]."),
 )
 """What of a file is meant, and how it is written."""
 

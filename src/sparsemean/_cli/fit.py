@@ -116,7 +116,7 @@ def fit(
     with an interval, an adjusted p-value and the share of bad rows it survives.
 
     FILE ends in .csv, .tsv or .txt (also .gz), .xlsx, .parquet, .npy,
-    .npz, .h5ad, .zarr, .h5, .mtx or .duckdb; - reads text from standard input.
+    .npz, .h5ad, .zarr or .h5; - reads text from standard input.
     """
     from sparsemean._data import open_file
 

@@ -190,8 +190,8 @@ def count(
         for stratum in range(n_strata):
             other = REST if contrast.reference == REST else stratum * n_labels + contrast.reference
             against[sweeps.index(contrast.reference), stratum * n_labels + contrast.label] = other
-    counts = engine_of(table.source).rank_counts(
-        table, within * n_labels + codes, stratum_of, against, skip_missing=missing, n_jobs=n_jobs, progress=progress
+    counts = engine_of(table.source, n_jobs, progress).rank_counts(
+        table, within * n_labels + codes, stratum_of, against, skip_missing=missing
     )
     tests = _tests_of(counts, contrasts, [sweeps.index(contrast.reference) for contrast in contrasts], n_strata)
     if not min_effect:

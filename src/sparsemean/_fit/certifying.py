@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._data import as_table
-from sparsemean._data.gpu import where_it_lies
 from sparsemean._data.table import Table
 from sparsemean._fit.centres import Centres
 from sparsemean._fit.mean import Means
@@ -143,7 +142,7 @@ def certify(
         "contamination": contamination, "selection": selection, "level": level, "missing": missing, "target": target,
         "alternative": alternative, "min_effect": min_effect, "scale": scale,
     }  # fmt: skip
-    with where_it_lies(table):
+    with table.source.there():
         if y is None:
             if of_groups:
                 raise InputError("y", f"be given with {sorted(of_groups)[0]}", None, "pass the group of each row as y")

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from sparsemean._counts.engines import Progress
-from sparsemean._data import as_table
-from sparsemean._data.gpu import on_the_host, sent, where_it_lies
+from sparsemean._data import as_table, on_the_host
+from sparsemean._data.gpu import sent
 from sparsemean._data.table import Table
 from sparsemean._fit.centres import Centres
 from sparsemean._fit.data import FitData
@@ -104,7 +104,7 @@ def fit(
     data, method = prepare(table, groups=groups, random_state=random_state, n_jobs=n_jobs, device=device, **options)
     shares = (1.0, 0.2 * (method is not None) + 0.8 * data.plan.question.screen_rows)
     counting, estimating = parts_of(progress, shares)
-    with where_it_lies(data.table):
+    with data.table.source.there():
         found: Found
         if data.plan.question.target == "mean":
             found = Means.of(data, counting, method=method)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from sparsemean._counts.engines import Progress
-from sparsemean._data.gpu import where_it_lies
 from sparsemean._data.source import Checksum
 from sparsemean._data.table import Table, as_names
 from sparsemean._evidence import groups
@@ -186,7 +185,7 @@ def counted(
         raise InputError("strata", "be left out with target='mean'", "labels", advice)
     design = design_of(table, classes, codes, asked, seed=seed, missing=question.missing)
     contrasts = contrasts_of(classes, design.sizes, asked.reference, vs=asked.vs)
-    with where_it_lies(design.table):
+    with design.table.source.there():
         if asked.only is not None:
             contrasts = restricted_to(contrasts, classes, asked.only)
         return decide_all(design, contrasts, question, seed=seed, n_jobs=n_jobs, progress=progress)
