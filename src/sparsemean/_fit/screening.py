@@ -11,7 +11,7 @@ import numpy as np
 from sparsemean._counts.engines import Progress
 from sparsemean._fit.data import FitData, Values
 from sparsemean._fit.refinement import Refinement, refined, with_workers
-from sparsemean._stats import dependence, factors, row_scores
+from sparsemean._stats import dependence, directions, factors, row_scores
 from sparsemean._stats.arrays import fillna, medians, near, on_device, on_host, spread_over, without
 from sparsemean._stats.decision import Decision
 from sparsemean._stats.dependence import SortKeys
@@ -60,8 +60,6 @@ class ScreeningResult:
     """The features off the support that rows were judged by."""
     judged: StandardizedRows | None = None
     """Rows in units of the features that they were judged by first."""
-    judged_by: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
-    """Those features, on the support as well where it was not known."""
 
     def share(self, plan: Plan) -> float:
         """Return the share of the units kept that may still be wrong; rounding up to whole units does not raise it.
@@ -112,11 +110,11 @@ def screen(data: FitData, support: IntArray, *, about: FloatArray | None = None)
     of_units = row_scores.judge_rows(table, most=most_listed(plan.n_units))
     del table.scaled  # half of what is held
     kept = np.flatnonzero(of_units.weights > 0)
-    rows = _of_rows(data, of_units, units=np.arange(plan.n_units), features=columns)
+    rows = _of_rows(data, of_units, np.arange(plan.n_units))
     used = plan.question.refine and plan.question.refine_on == "rows" and support.size
     where = f"on {columns.size:,} features{off}"
     how = _how(data, of_units, f"{where} and were left out of the values" if used else where)
-    return ScreeningResult(rows, kept, max(0, plan.bad_rows - of_units.aligned), how, columns, table, columns)
+    return ScreeningResult(rows, kept, max(0, plan.bad_rows - of_units.aligned), how, columns, table)
 
 
 def _judged(
@@ -128,7 +126,8 @@ def _judged(
 
         return CodedColumns(data.columns(columns, kept=kept, about=about), clip)
     values = data.rows_of(columns, about)
-    return StandardizedRows(values if kept is None else values[near(values, kept)], clip, data.n_jobs)
+    values = values if kept is None else values[near(values, kept)]
+    return StandardizedRows(values, clip, data.n_jobs, features=columns)
 
 
 def screen_first(data: FitData, decision: Decision) -> ScreeningResult:
@@ -158,7 +157,7 @@ def screen_on_support(
     clip = min(ON_SUPPORT, ALONE * row_scores.limit(before.kept.size))
     room = most_listed(data.plan.n_units) - (data.plan.n_units - before.kept.size)
     of_kept = row_scores.judge_rows(_judged(data, support, about=about, kept=before.kept, clip=clip), most=max(0, room))
-    rows = _of_rows(data, of_kept, units=before.kept, features=support)
+    rows = _of_rows(data, of_kept, before.kept)
     how = "; ".join(part for part in (before.how, _how(data, of_kept, "on the support itself")) if part)
     kept = np.delete(before.kept, of_kept.suspects)
     return replace(
@@ -230,14 +229,13 @@ def _all_columns(data: FitData, sampled: IntArray, rows: IntArray) -> Iterator[t
         yield part, data.columns(part).take(rows) if data.spread else data.values(part)[rows]
 
 
-def _of_rows(data: FitData, judged: RowScores, *, units: IntArray, features: IntArray) -> RowScores:
-    """Return scores of some ``units``, by the columns of some ``features``, as those of the rows of all units."""
-    reasons = tuple(tuple(features[list(why)].tolist()) for why in judged.reasons)
+def _of_rows(data: FitData, judged: RowScores, units: IntArray) -> RowScores:
+    """Return scores of some ``units`` as those of the rows of all units."""
     scores = np.zeros(data.plan.n_units)
     scores[units] = judged.scores
     suspects = units[judged.suspects]
     kinds = dict(zip(suspects.tolist(), judged.kinds, strict=True))
-    why = dict(zip(suspects.tolist(), reasons, strict=True))
+    why = dict(zip(suspects.tolist(), judged.reasons, strict=True))
     if data.units is None:
         return row_scores.row_scores(scores, kinds, why)
     unit_of = {row: unit for row, unit in enumerate(data.units.tolist()) if unit in kinds}
@@ -348,7 +346,7 @@ def _without_factors(data: FitData, screening: ScreeningResult, features: IntArr
     """
     others = without(screening.columns, features)
     judged = screening.judged
-    if others.size < factors.LEAST_COLUMNS or not (judged is None or factors.may_have_factors(judged.variances)):
+    if others.size < factors.LEAST_COLUMNS or not (judged is None or directions.may_have_factors(judged.variances)):
         return X, ""
     off: Any = _off_support(data, screening, others)
     if with_workers(X):
@@ -376,7 +374,7 @@ def _off_support(data: FitData, screening: ScreeningResult, others: IntArray) ->
 def _places(screening: ScreeningResult, features: IntArray) -> IntArray:
     """Return the places of some features among those in whose units rows are judged."""
     assert screening.judged is not None
-    return np.flatnonzero(np.isin(screening.judged_by[screening.judged.columns], features))
+    return np.flatnonzero(np.isin(screening.judged.columns, features))
 
 
 def _gaps(gaps: int, of: int, how: object) -> str:
