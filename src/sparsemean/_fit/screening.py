@@ -11,11 +11,10 @@ import numpy as np
 from sparsemean._counts.engines import Progress
 from sparsemean._fit.data import FitData, Values
 from sparsemean._fit.refinement import Refinement, refined, with_workers
-from sparsemean._stats import dependence, directions, factors, row_scores
+from sparsemean._stats import assumptions, directions, factors, row_scores
 from sparsemean._stats.arrays import fillna, medians, near, on_device, on_host, spread_over, without
+from sparsemean._stats.assumptions import SortKeys, skew_flags
 from sparsemean._stats.decision import Decision
-from sparsemean._stats.dependence import SortKeys
-from sparsemean._stats.location import skew_flags
 from sparsemean._stats.standardized import CLIP, Selected, StandardizedRows
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate, RowScores
@@ -199,8 +198,8 @@ def neighbours_alike(data: FitData, screening: ScreeningResult, support: IntArra
     columns = off if known else sampled
     if not columns.size:
         return 0.0, None
-    rows = dependence.some_neighbours(screening.kept)
-    columns, table = spread_over(columns, dependence.MOST_COLUMNS), screening.judged
+    rows = assumptions.some_neighbours(screening.kept)
+    columns, table = spread_over(columns, assumptions.MOST_COLUMNS), screening.judged
     if not data.spread:
         values = data.rows_of(columns)
         values = values[near(values, rows)]
@@ -208,18 +207,18 @@ def neighbours_alike(data: FitData, screening: ScreeningResult, support: IntArra
         values = data.columns(columns).take(rows)
     else:  # signs are those of the values
         values = table.ratios.take(rows, _places(screening, columns)).astype(np.float64)
-    z = dependence.z_of_neighbours(values, known=known)
-    if z <= dependence.ALARM:
+    z = assumptions.z_of_neighbours(values, known=known)
+    if z <= assumptions.ALARM:
         return z, None
     whole = replace(data, nonzero=None)  # a file is sorted by all values of a column, zeros among them
-    keys = dependence.sort_keys(rows.size, lambda: _all_columns(whole, np.union1d(sampled, support), rows))
+    keys = assumptions.sort_keys(rows.size, lambda: _all_columns(whole, np.union1d(sampled, support), rows))
     others = np.flatnonzero(~np.isin(columns, keys.columns))
     if not keys.columns.size:
         return z, None
-    given = dependence.z_given(keys, on_host(values[:, near(values, others)]))
+    given = assumptions.z_given(keys, on_host(values[:, near(values, others)]))
     if np.isnan(given) and keys.columns.size > 1:  # which no file is sorted by
         return z, None
-    return given, None if given > dependence.ALARM else keys
+    return given, None if given > assumptions.ALARM else keys
 
 
 def _all_columns(data: FitData, sampled: IntArray, rows: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:

@@ -6,14 +6,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from sparsemean._kernels.influence import ERROR, GRID, largest_step
 from sparsemean._stats.arrays import distinct, map_unique, namespace, on_device, on_host, place, to_device
+from sparsemean._stats.decision import Stages, stages_of
 from sparsemean._util.plans import Plan
-from sparsemean._util.records import NO_END, CountArray, FloatArray, IntArray, MeanTest
+from sparsemean._util.records import CountArray, FloatArray, IntArray, MeanTest
 
 FEW = 16
 """Numbers of signs for each of which a table is kept; beyond, thresholds are found without tables."""
@@ -60,29 +61,6 @@ class Null(Protocol):
         ...
 
 
-class Stage(NamedTuple):
-    """Numbers of bad rows up to ``last`` for which the same statistics, at some ``indices``, can reject."""
-
-    last: int
-    indices: tuple[int, ...]
-
-
-Stages = tuple[Stage, ...]
-"""Rising, and the last one has no end. As numbers grow fewer statistics can reject, and share the error: p is taken to
-be the largest of all stages up to that of a number of bad rows."""
-
-
-def stages_up_to(stages: Stages, bad_rows: int) -> list[tuple[int, tuple[int, ...]]]:
-    """Return, for each stage up to that of so many bad rows, the number that it is looked at for, and the indices."""
-    firsts = (-NO_END, *(stage.last + 1 for stage in stages[:-1]))
-    return [(min(bad_rows, last), at) for first, (last, at) in zip(firsts, stages, strict=True) if bad_rows >= first]
-
-
-def stage_of(stages: Stages, bad_rows: int) -> tuple[int, ...]:
-    """Return the indices of the statistics that are looked at for so many bad rows."""
-    return next(indices for last, indices in stages if bad_rows <= last)
-
-
 def sign_test_stages(n_buckets: Sequence[int], *, error: float, sides: int) -> Stages:
     """Return which numbers of buckets can reject at ``error``, up to which numbers of bad rows.
 
@@ -91,19 +69,6 @@ def sign_test_stages(n_buckets: Sequence[int], *, error: float, sides: int) -> S
     the largest for m or fewer, and holds for all numbers at once.
     """
     return stages_of([J - int(least_majorities(np.array([J]), error, sides / 2)[0]) for J in n_buckets])
-
-
-def stages_of(lasts: Sequence[int]) -> Stages:
-    """Return which statistics are looked at, given the last number of bad rows for which each can reject.
-
-    Examples
-    --------
-    >>> stages_of([9, 4, -1])
-    (Stage(last=4, indices=(0, 1)), Stage(last=1073741824, indices=(0,)))
-    """
-    ends = sorted({last for last in lasts if last >= 0})
-    stages = [Stage(end, tuple(index for index, last in enumerate(lasts) if last >= end)) for end in ends]
-    return (*stages[:-1], Stage(NO_END, stages[-1].indices if stages else tuple(range(len(lasts)))))
 
 
 @dataclass(frozen=True, eq=False)

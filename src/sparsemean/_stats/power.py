@@ -17,8 +17,8 @@ import numpy as np
 
 from sparsemean._kernels.influence import GRID, steps
 from sparsemean._stats import nulls
-from sparsemean._stats.decision import rule_of
-from sparsemean._stats.nulls import Stages, critical_rank, stages_of, stages_up_to, two_sided
+from sparsemean._stats.decision import Stages, rule_of, stages_of, stages_up_to
+from sparsemean._stats.nulls import critical_rank, two_sided
 from sparsemean._stats.planning import bad_rows, first_error
 from sparsemean._stats.signed_ranks import (
     REPEAT_SHARE,

@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from sparsemean._stats.arrays import group_indices
-from sparsemean._stats.nulls import Stages, stages_of
+from sparsemean._stats.decision import Stages, stages_of
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import FloatArray, IntArray
 
