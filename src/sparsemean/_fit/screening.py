@@ -12,7 +12,7 @@ from sparsemean._counts.engines import Progress
 from sparsemean._fit.data import FitData, Values
 from sparsemean._fit.refinement import Refinement, refined, with_workers
 from sparsemean._stats import assumptions, directions, factors, row_scores
-from sparsemean._stats.arrays import fillna, medians, near, on_device, on_host, spread_over, without
+from sparsemean._stats.arrays import fillna, medians, near, on_device, on_host, spread_over
 from sparsemean._stats.assumptions import SortKeys, skew_flags
 from sparsemean._stats.decision import Decision
 from sparsemean._stats.standardized import CLIP, Selected, StandardizedRows
@@ -101,7 +101,7 @@ def screen(data: FitData, support: IntArray, *, about: FloatArray | None = None)
     if not plan.question.screen_rows:
         return ScreeningResult(row_scores.trust_all(plan.n_rows), np.arange(plan.n_units), plan.bad_rows)
     columns = screening_columns(data)
-    columns = without(columns, support) if about is None else columns
+    columns = np.setdiff1d(columns, support) if about is None else columns
     if columns.size < TOO_FEW:
         why = f"rows were not judged{off}, where there are {columns.size} features"
         return ScreeningResult(row_scores.trust_all(plan.n_rows), np.arange(plan.n_units), plan.bad_rows, why)
@@ -140,7 +140,7 @@ def screen_first(data: FitData, decision: Decision) -> ScreeningResult:
     for columns in data.pieces(support):
         mean[columns] = medians(data.rows_of(columns)[:])
     rows = screen(data, support, about=mean)
-    rows = replace(rows, columns=without(rows.columns, np.union1d(support, decision.support)))
+    rows = replace(rows, columns=np.setdiff1d(rows.columns, np.union1d(support, decision.support)))
     return screen_on_support(data, rows, support, mean=mean if data.buckets.null is None else mean + data.buckets.null)
 
 
@@ -193,7 +193,7 @@ def neighbours_alike(data: FitData, screening: ScreeningResult, support: IntArra
     explains it. NaN where the only column that varies is sorted: then nothing can be said.
     """
     sampled = screening_columns(data)
-    off = without(sampled, support)
+    off = np.setdiff1d(sampled, support)
     known = off.size >= TOO_FEW
     columns = off if known else sampled
     if not columns.size:
@@ -343,7 +343,7 @@ def _without_factors(data: FitData, screening: ScreeningResult, features: IntArr
 
     Where workers have them it is only said.
     """
-    others = without(screening.columns, features)
+    others = np.setdiff1d(screening.columns, features)
     judged = screening.judged
     if others.size < factors.LEAST_COLUMNS or not (judged is None or directions.may_have_factors(judged.variances)):
         return X, ""
