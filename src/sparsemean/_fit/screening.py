@@ -98,25 +98,21 @@ def most_listed(n_units: int) -> int:
 def screen(data: FitData, support: IntArray, *, about: FloatArray | None = None) -> ScreeningResult:
     """Judge rows by features off the support, whose means are known; by all of them ``about`` centres of them."""
     plan, off = data.plan, "" if about is not None else " off the support"
-    if not plan.question.screen_rows:
-        return ScreeningResult(row_scores.trust_all(plan.n_rows), np.arange(plan.n_units), plan.bad_rows)
     columns = screening_columns(data)
     columns = np.setdiff1d(columns, support) if about is None else columns
+    trusted = ScreeningResult(row_scores.trust_all(plan.n_rows), np.arange(plan.n_units), plan.bad_rows)
     if columns.size < TOO_FEW:
         why = f"rows were not judged{off}, where there are {columns.size} features"
-        return ScreeningResult(row_scores.trust_all(plan.n_rows), np.arange(plan.n_units), plan.bad_rows, why)
-    table = _judged(data, columns, about=None if about is None else about[columns])
-    of_units = row_scores.judge_rows(table, most=most_listed(plan.n_units))
-    del table.scaled  # half of what is held
-    kept = np.flatnonzero(of_units.weights > 0)
-    rows = _of_rows(data, of_units, np.arange(plan.n_units))
+        return replace(trusted, how=why if plan.question.screen_rows else "")
     used = plan.question.refine and plan.question.refine_on == "rows" and support.size
-    where = f"on {columns.size:,} features{off}"
-    how = _how(data, of_units, f"{where} and were left out of the values" if used else where)
-    return ScreeningResult(rows, kept, max(0, plan.bad_rows - of_units.aligned), how, columns, table)
+    where = f"on {columns.size:,} features{off}" + (" and were left out of the values" if used else "")
+    table = _standardized(data, columns, about=None if about is None else about[columns])
+    found = replace(_judged_by(data, trusted, table, where=where), columns=columns, judged=table)
+    del table.scaled  # half of what is held
+    return found
 
 
-def _judged(
+def _standardized(
     data: FitData, columns: IntArray, *, about: FloatArray | None, kept: IntArray | None = None, clip: float = CLIP
 ) -> StandardizedRows:
     """Return some rows in units of some columns, ``about`` centres of these; with the workers if they are many."""
@@ -127,6 +123,29 @@ def _judged(
     values = data.rows_of(columns, about)
     values = values if kept is None else values[near(values, kept)]
     return StandardizedRows(values, clip, data.n_jobs, features=columns)
+
+
+def _judged_by(data: FitData, before: ScreeningResult, table: StandardizedRows, *, where: str) -> ScreeningResult:
+    """Return what was known of the rows and what a table of those that are left says of them; scores only grow."""
+    n, left = data.plan.n_units, before.kept
+    judged = row_scores.judge_rows(table, most=max(0, most_listed(n) - (n - left.size)))
+    scores, suspects = np.zeros(n), left[judged.suspects].tolist()
+    scores[left] = judged.scores
+    kinds, why = (dict(zip(suspects, told, strict=True)) for told in (judged.kinds, judged.reasons))
+    if data.units is not None:  # what is said of a subject is said of all its rows
+        of_row = [(row, unit) for row, unit in enumerate(data.units.tolist()) if unit in kinds]
+        scores = scores[data.units]
+        kinds, why = ({row: told[unit] for row, unit in of_row} for told in (kinds, why))
+    rows = row_scores.row_scores(scores, kinds, why, aligned=judged.aligned)
+    unit = "rows" if data.units is None else "subjects"
+    how = f"{len(suspects)} of {n} {unit} contradict the rest {where}" if suspects else ""
+    return replace(
+        before,
+        rows=row_scores.joined_scores(before.rows, rows),
+        kept=np.delete(left, judged.suspects),
+        left=max(0, before.left - judged.aligned),
+        how="; ".join(filter(None, (before.how, how))),
+    )
 
 
 def screen_first(data: FitData, decision: Decision) -> ScreeningResult:
@@ -154,18 +173,8 @@ def screen_on_support(
     support = spread_over(support, most)
     about = mean[support] - data.offset(support)
     clip = min(ON_SUPPORT, ALONE * row_scores.limit(before.kept.size))
-    room = most_listed(data.plan.n_units) - (data.plan.n_units - before.kept.size)
-    of_kept = row_scores.judge_rows(_judged(data, support, about=about, kept=before.kept, clip=clip), most=max(0, room))
-    rows = _of_rows(data, of_kept, before.kept)
-    how = "; ".join(part for part in (before.how, _how(data, of_kept, "on the support itself")) if part)
-    kept = np.delete(before.kept, of_kept.suspects)
-    return replace(
-        before,
-        rows=row_scores.joined_scores(before.rows, rows),
-        kept=kept,
-        left=max(0, before.left - of_kept.aligned),
-        how=how,
-    )
+    table = _standardized(data, support, about=about, kept=before.kept, clip=clip)
+    return _judged_by(data, before, table, where="on the support itself")
 
 
 def flag_skewed(data: FitData, screening: ScreeningResult, support: IntArray) -> IntArray:
@@ -226,31 +235,6 @@ def _all_columns(data: FitData, sampled: IntArray, rows: IntArray) -> Iterator[t
     columns = np.arange(data.plan.n_features) if data.table.source.in_memory else sampled
     for part in data.pieces(columns):
         yield part, data.columns(part).take(rows) if data.spread else data.values(part)[rows]
-
-
-def _of_rows(data: FitData, judged: RowScores, units: IntArray) -> RowScores:
-    """Return scores of some ``units`` as those of the rows of all units."""
-    scores = np.zeros(data.plan.n_units)
-    scores[units] = judged.scores
-    suspects = units[judged.suspects]
-    kinds = dict(zip(suspects.tolist(), judged.kinds, strict=True))
-    why = dict(zip(suspects.tolist(), judged.reasons, strict=True))
-    if data.units is None:
-        return row_scores.row_scores(scores, kinds, why)
-    unit_of = {row: unit for row, unit in enumerate(data.units.tolist()) if unit in kinds}
-    return row_scores.row_scores(
-        scores[data.units],
-        {row: kinds[unit] for row, unit in unit_of.items()},
-        {row: why[unit] for row, unit in unit_of.items()},
-        aligned=judged.aligned,
-    )
-
-
-def _how(data: FitData, judged: RowScores, where: str) -> str:
-    """Say ``where`` units were rejected, if any were."""
-    kind = "rows" if data.units is None else "subjects"
-    rejected = judged.suspects.size
-    return f"{rejected} of {data.plan.n_units} {kind} contradict the rest {where}" if rejected else ""
 
 
 def refine_values(

@@ -210,7 +210,7 @@ def _alike_in_length(table: StandardizedRows, bound: float) -> tuple[Rows, float
         return rows, bound
     table.release()
     lengths = np.sqrt(np.maximum(mean_square, SMALL**2 * usual)).astype(np.float32)
-    return rows.seen(of_one_length, lengths, p=p).held(), min(bound, WAY * math.sqrt(p))
+    return table.scaled.seen(of_one_length, lengths, p=p).held(), min(bound, WAY * math.sqrt(p))
 
 
 def _group(table: Rows, rows: IntArray, far: float, *, seen: Judgement) -> tuple[IntArray, Single]:

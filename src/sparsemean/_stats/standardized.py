@@ -364,7 +364,7 @@ class StandardizedRows:
         """Hold clipped rows no longer where they are many: the few that are asked for afterwards are made anew."""
         n, p = self.ratios.shape
         if n * p > HELD and not self.ratios.on_device:
-            self.scaled.parts, self.scaled.look = self.view.parts, self.view.look
+            self.view.squares, self.scaled = self.scaled.squares, self.view
 
     @cached_property
     def tail_entries(self) -> Entries:
