@@ -132,8 +132,14 @@ BAD = [
     (["fit", "{csv}", "-q", "-v"], "--quiet must be left out with --verbose"),
     (["fit"], "Missing argument 'FILE'."),
     (["frobnicate"], "No such command 'frobnicate'."),
-    (["plan", "20", "20000"], "n must be large enough that rows which all agree have p ≤ 2.5e-06, for 20,000 features"),
-    (["plan", "200", "20000", "-e", "0.4"], "contamination must leave enough rows: at n = 200, d = 20000"),
+    (
+        ["plan", "20", "20000"],
+        "n must be large enough: got n = 20; nothing can be certified: 20 rows are too few for 20,000 features",
+    ),
+    (
+        ["plan", "200", "20000", "-e", "0.4"],
+        "contamination must leave enough rows: got 0.4; nothing can be certified: with 80 bad rows among 200",
+    ),
     (["plan", "200", "20", "--level", "2"], "level must be a number between 0 and 1"),
     (["plan", "0", "20"], "n must be a positive integer: got 0"),
     (["bench", "nonsense"], "names must be among against_median"),

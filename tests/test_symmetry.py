@@ -17,7 +17,7 @@ from sparsemean import Estimate, load, sketch, sparse_mean
 from sparsemean._data import as_table
 from sparsemean._fit.two_sample import compare
 from sparsemean._fit.write import as_json
-from sparsemean._stats.location import CHECKABLE, ERROR, GAUSSIAN_BOUND, GROUPS, skew_flags, symmetry_p
+from sparsemean._stats.assumptions import CHECKABLE, ERROR, GAUSSIAN_BOUND, GROUPS, skew_flags, symmetry_p
 
 from command import expect as run
 

@@ -14,8 +14,7 @@ import numpy.typing as npt
 from sparsemean._evidence.signs import OfRows, all_sizes, levels_used
 from sparsemean._kernels import rounding
 from sparsemean._stats.arrays import present_sorted, sort_columns
-from sparsemean._stats.decision import Allowed, Rule, probabilities, rejected
-from sparsemean._stats.nulls import Stage, Stages, stage_of, stages_up_to
+from sparsemean._stats.decision import Allowed, Rule, Stage, Stages, probabilities, rejected, stages_up_to
 from sparsemean._stats.planning import first_error
 from sparsemean._stats.signed_ranks import (
     LOG_2,
@@ -233,7 +232,7 @@ class SignedRankEvidence(OfRows):
         """
         return replace(
             self,
-            indices=stage_of(self.stages, allowed),
+            indices=stages_up_to(self.stages, allowed)[-1][1],
             alpha_shares=float(self.shares[list(self.stages[0].indices)].sum()),
         )
 

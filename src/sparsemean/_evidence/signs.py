@@ -16,16 +16,12 @@ import numpy as np
 
 from sparsemean._stats.arrays import group_indices, namespace, near, on_device, on_host, present_sorted
 from sparsemean._stats.arrays import place as device_of
-from sparsemean._stats.decision import Allowed, Flags, Rule
+from sparsemean._stats.decision import Allowed, Flags, Rule, Stage, Stages, stages_up_to
 from sparsemean._stats.nulls import (
     Null,
     SignTestNull,
-    Stage,
-    Stages,
     least_majorities,
     sign_test_stages,
-    stage_of,
-    stages_up_to,
     times,
 )
 from sparsemean._stats.planning import bad_rows, first_error
@@ -176,7 +172,7 @@ class SlackEvidence(OfRows):
         """
         features, some = self.candidates(allowed)
         slack = self.step_of(allowed)
-        indices = stage_of(self.stages, slack)
+        indices = stages_up_to(self.stages, slack)[-1][1]
         p = some.p_at(slack)
         return features, namespace(p).asarray(indices)[p[list(indices)].argmin(axis=0)]
 
@@ -258,7 +254,7 @@ class SlackEvidence(OfRows):
         Those stay that are looked at for ``allowed`` bad rows. For fewer there may be more, whose p-values count as
         well: none exceeds the smallest of the sizes that stay times the number of all.
         """
-        indices = stage_of(self.stages, allowed)
+        indices = stages_up_to(self.stages, allowed)[-1][1]
         return replace(self, stages=(Stage(NO_END, indices),), alpha_shares=len(self.stages[0].indices))
 
     def last(

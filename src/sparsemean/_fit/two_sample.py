@@ -290,7 +290,9 @@ class Groups:
         return build_estimate(
             plan, decision, table=table, began=began, values=(mean, intervals),
             strength=self.tests[contrast].strength,
-            notes=(*design.notes, *self.notes, *_not_possible(design, plan, test), *messages.flat(table, flat)),
+            notes=(
+                *design.notes, *self.notes, *_not_possible(design, plan, test, support), *messages.flat(table, flat)
+            ),
             seed=self.seed, rows=rows[contrast], effects=effects, source=table,
             sample=Sample(
                 labels=labels, strata=design.strata, units=np.arange(design.codes.size) if design.of_subjects else None,
@@ -350,13 +352,13 @@ def names_of(classes: designs.Labels, contrast: Contrast) -> tuple[Any, Any]:
     return REST_NAME if contrast.reference == REST else labels[contrast.reference], labels[contrast.label]
 
 
-def _not_possible(design: Design, plan: Plan, test: GroupTest) -> list[str]:
+def _not_possible(design: Design, plan: Plan, test: GroupTest, support: IntArray) -> list[str]:
     """Say what a test could not do."""
-    means, gaps = test.mean_test, test.missing
-    if means is None:
-        n, possible = sum(test.contrast.rows), groups_possible(plan, unit_name(design.of_subjects or None))
-    else:
-        n, possible = sum(means.sizes), mean_difference.nothing_possible(plan, means)
+    means, gaps, possible = test.mean_test, test.missing, list[str]()
+    n = sum(test.contrast.rows if means is None else means.sizes)
+    if not support.size:
+        unit = unit_name(design.of_subjects or None)
+        possible = groups_possible(plan, unit) if means is None else mean_difference.nothing_possible(plan, means)
     missing = messages.of_missing(gaps, n, design.table) if gaps.any() else ()
     return [*possible, *messages.skipped(design.table, test.constant), *missing]
 

@@ -231,8 +231,8 @@ def _strongest_rest(estimate: Estimate, n_rest: int) -> IntArray:
 
 
 def _draw_selected(ax: Axes, estimate: Estimate, selected: IntArray, size: FloatArray) -> None:
-    """Draw the selected features in the order in which they enter, and name the first ones."""
-    order = np.argsort(estimate.entry_time[selected], kind="stable")
+    """Draw the selected features in the order in which they leave zero, and name the first ones."""
+    order = np.argsort(-np.abs(estimate.beta[selected]), kind="stable")
     names = estimate.names(selected)
     ends = {}
     for rank, k in enumerate(order.tolist()):
