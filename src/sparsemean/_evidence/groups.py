@@ -51,6 +51,8 @@ class RankEvidence:
     missing: bool = False
     level: float = 0.05
     n_jobs: int | None = None
+    allowed: Allowed | None = None
+    """Bad rows that are allowed for where steps count those `beyond` them; None where steps are those of the grid."""
     xp: ClassVar[ModuleType] = np
     """Decisions lie on the host, wherever counts do."""
 
@@ -114,23 +116,27 @@ class RankEvidence:
         """The log p of all hypotheses where no row is bad."""
         return self.log_p((BadRows(0, 0),) * self.n_contrasts)
 
-    def along(self, steps: IntArray, at: IntArray, allowed: Allowed | None) -> FloatArray:
-        """Return p of some hypotheses, each at a step of its own: of the grid, or so many rows beyond ``allowed``."""
+    def beyond(self, allowed: Allowed) -> RankEvidence:
+        """Return what bounds p once further rows of either group have been replaced."""
+        return replace(self, allowed=allowed)
+
+    def along(self, steps: IntArray, at: IntArray) -> FloatArray:
+        """Return p of some hypotheses, each at a step of its own."""
         out = np.empty(at.size)
         for step in np.unique(steps).tolist():
             here = np.flatnonzero(steps == step)
-            bads = self._at_step(step) if allowed is None else allowed
-            out[here] = self.log_p(bads, at[here], more=0 if allowed is None else step)
+            bads, more = (self._at_step(step), 0) if self.allowed is None else (self.allowed, step)
+            out[here] = self.log_p(bads, at[here], more=more)
         return probabilities(out)
 
-    def last(self, error: float, at: IntArray, allowed: Allowed | None, above: IntArray | None = None) -> IntArray:
+    def last(self, error: float, at: IntArray, above: IntArray | None = None) -> IntArray:
         """Return the last step with p ≤ ``error`` by halving; from known steps on the next one is tried first."""
-        steps = self.grid.size if allowed is None else max(sum(test.contrast.rows) for test in self.tests) // 2 + 1
+        steps = self.grid.size if self.allowed is None else max(sum(test.contrast.rows) for test in self.tests) // 2 + 1
         low, high = np.full(at.size, -1) if above is None else above.copy(), np.full(at.size, steps - 1)
         near = above is not None
         while (moving := np.flatnonzero(low < high)).size:
             middle = low[moving] + 1 if near else (low[moving] + high[moving] + 1) // 2
-            reached = self.along(middle, at[moving], allowed) <= error
+            reached = self.along(middle, at[moving]) <= error
             low[moving[reached]], high[moving[~reached]], near = middle[reached], middle[~reached] - 1, False
         return low
 

@@ -223,12 +223,7 @@ def intervals_of(estimate: Estimate, columns: IntArray, error: float, data: FitD
         return np.concatenate(found)[:, 1:]
 
     def work(levels: list[FloatArray], which: IntArray) -> FloatArray:
-        levels = signs.sort_levels(levels, plan)
-        ends = signed_ranks.of_levels(levels, plan, error=error)
-        if plan.walk.dealing == "blocks":
-            other, _ = signed_ranks.given_nonzero(levels, plan, ends.copy(), error=error)
-            ends = np.where(np.isin(which, support), other, ends)
-        return ends
+        return signed_ranks.of_levels(levels, plan, np.isin(which, support), error=error)[0]
 
     ends = data.means(columns, work, signs.levels_used(plan)[-1] + 1).T
     if estimate.shift is not None:

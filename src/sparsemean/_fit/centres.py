@@ -22,7 +22,7 @@ from sparsemean._kernels import rounding
 from sparsemean._stats import decision, path, planning
 from sparsemean._stats.arrays import medians, medians_sorted, namespace, on_host, take
 from sparsemean._stats.decision import Decision, decide_planned
-from sparsemean._stats.signed_ranks import filter_of
+from sparsemean._stats.signed_ranks import filter_of, rank_stages
 from sparsemean._util.checks import unit_name
 from sparsemean._util.plans import Plan, Side
 from sparsemean._util.records import Counts, FloatArray, IntArray, Sample, Uncertified
@@ -137,8 +137,8 @@ def infer(data: FitData, counts: Counts) -> tuple[Decision, FitData]:
     else:
         sums = (data.rank_sums(features),)
     evidence = SignedRankEvidence(
-        plan.n_units, plan.n_features, planning.first_error(plan), features, passing, sums, sides,
-        ties_against=bool(plan.question.min_effect),
+        plan.n_units, plan.n_features, rank_stages(plan.n_units, error=planning.first_error(plan), sides=len(sides)),
+        features, passing, sums, sides, ties_against=bool(plan.question.min_effect),
     )  # fmt: skip
     return decide_planned(evidence, plan), data
 
@@ -150,7 +150,7 @@ def _passing(data: FitData, counts: Counts) -> tuple[IntArray, IntArray]:
         return np.arange(plan.n_features), np.full(plan.n_features, plan.n_units // 2)
     signs = _signs(data, counts)
     features = on_host(signs.reaching(largest, 0))
-    return features, signs.last(largest, features, None)
+    return features, signs.last(largest, features)
 
 
 def _signs(data: FitData, counts: Counts) -> SlackEvidence:
@@ -201,14 +201,11 @@ def _support_values(data: FitData, support: IntArray, counts: Counts) -> Values:
     error = decision.error_after_selection(plan, support.size)
 
     def work(levels: list[FloatArray], columns: IntArray) -> FloatArray:
-        levels = signs.sort_levels(levels, plan)
+        ends, other = signed_ranks.of_levels(levels, plan, np.ones(columns.size, dtype=bool), error=error)
         used = [levels[level] for level in signs.levels_used(plan)]
         value = _value(used, take(best_of_all, columns), plan)
-        (low, high), other = signed_ranks.of_levels(levels, plan, error=error), np.zeros(columns.size, dtype=bool)
-        if plan.walk.dealing == "blocks":
-            (low, high), other = signed_ranks.given_nonzero(levels, plan, np.stack((low, high)), error=error)
-            value[other] = medians(np.where(levels[0][:, other] == 0, np.nan, levels[0][:, other]))
-        return np.vstack((value, low, high, other))
+        value[other] = medians(np.where(levels[0][:, other] == 0, np.nan, levels[0][:, other]))
+        return np.vstack((value, ends, other))
 
     depth, best = data.buckets.partition.depth, take(best_of_all, support)
     found = None
@@ -226,7 +223,10 @@ def _support_values(data: FitData, support: IntArray, counts: Counts) -> Values:
             rounding.settle(x, 0.0, data.buckets.null[support], precision=data.precision) for x in (value, low, high)
         )
     mean[support] = value + offset[support]
-    at_null = support[signed_ranks.end_at_null(low, high)]
+    # Only values that are the null value make an interval end there. Tests look at the others alone, the interval is
+    # one of all, so that it would contradict a selection. One of a single value is what few different values have: the
+    # one centre about which they could be symmetric.
+    at_null = support[(low == 0) | (high == 0) | (low == high)]
     ends[support] = np.column_stack((low, high)) + offset[support][:, np.newaxis]
     ends[at_null] = np.nan
     return Values(mean, ends, support[:0], at_null, support[other.astype(bool)])

@@ -194,7 +194,7 @@ class FitData:
                 )
 
             found += each(work, cut(piece.size, RANKED_AT_ONCE, 1), count_threads(self.n_jobs))
-        return RankSums.joined(found)
+        return RankSums(*(np.concatenate(parts, axis=-1) for parts in zip(*found, strict=True)))
 
     def bucket_means(self, columns: IntArray) -> FloatArray:
         """Return the means of ``columns`` over the largest buckets."""

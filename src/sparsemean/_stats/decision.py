@@ -70,12 +70,16 @@ class Evidence(Protocol):
         """Return what a rule selects where no row is bad: with bad rows there is nothing else."""
         ...
 
-    def along(self, steps: IntArray, at: IntArray, allowed: Allowed | None) -> FloatArray:
-        """Return p of some hypotheses, each at a step of its own: of the grid, or so many rows beyond ``allowed``."""
+    def along(self, steps: IntArray, at: IntArray) -> FloatArray:
+        """Return p of some hypotheses, each at a step of its own."""
         ...
 
-    def last(self, error: float, at: IntArray, allowed: Allowed | None, above: IntArray | None = None) -> IntArray:
+    def last(self, error: float, at: IntArray, above: IntArray | None = None) -> IntArray:
         """Return the last step at which p ≤ ``error``, −1 where at none; it is known to be at those ``above``."""
+        ...
+
+    def beyond(self, allowed: Allowed) -> Evidence:
+        """Return what bounds p once further rows were replaced: its steps are their numbers, not those of the grid."""
         ...
 
 
@@ -257,7 +261,7 @@ class Decision:
         chosen = on_host(self.support if step is None else xp.flatnonzero(self.last >= step))
         out = xp.ones(self.p_values.size, dtype=np.intp)
         if chosen.size:
-            out[xp.asarray(chosen)] += xp.asarray(_last_selected(self.evidence, self.rule, chosen, self.allowed))
+            out[xp.asarray(chosen)] += xp.asarray(_last_selected(self.evidence.beyond(self.allowed), self.rule, chosen))
         return out  # type: ignore[no-any-return]
 
 
@@ -277,7 +281,7 @@ def decide(
     if last is None:
         last, candidates = xp.full(n, -1, dtype=np.intp), evidence.selected_first(rule)
         if candidates.size:
-            last[xp.asarray(candidates)] = xp.asarray(_last_selected(evidence, rule, candidates, None))
+            last[xp.asarray(candidates)] = xp.asarray(_last_selected(evidence, rule, candidates))
     share, step = evidence.as_shares(last), evidence.step_of(allowed)
     if step is not None:
         support = xp.flatnonzero(last >= step)
@@ -294,15 +298,15 @@ def decide_planned(evidence: Evidence, plan: Plan) -> Decision:
     return decide(evidence, rule_of(question.selection, question.level, evidence.n_hypotheses), (plan.bad,))
 
 
-def _last_selected(evidence: Evidence, rule: Rule, at: IntArray, allowed: Allowed | None) -> IntArray:
+def _last_selected(evidence: Evidence, rule: Rule, at: IntArray) -> IntArray:
     """Return the last step at which each of some hypotheses is selected: all are at the first, and no others.
 
     At any step a p-value is compared with something between what the first rejected one and what the last of all
     these is compared with. Both settle most hypotheses; only steps between their answers are left open.
     """
     n = evidence.n_hypotheses
-    low = np.maximum(evidence.last(float(rule.error(1, n)), at, allowed), 0)
-    high = low if at.size == 1 else evidence.last(float(rule.error(at.size, n)), at, allowed, low)
+    low = np.maximum(evidence.last(float(rule.error(1, n)), at), 0)
+    high = low if at.size == 1 else evidence.last(float(rule.error(at.size, n)), at, low)
     todo = [(int(low.min()) + 1, int(high.max()))]
     while todo:
         first, last = todo.pop()
@@ -318,7 +322,7 @@ def _last_selected(evidence: Evidence, rule: Rule, at: IntArray, allowed: Allowe
         step = begin[which] + np.arange(which.size) - (np.cumsum(pairs) - pairs)[which]
         steps, column = np.unique(step, return_inverse=True)
         sure = at.size - np.searchsorted(np.sort(low), steps)
-        kept = rejections(rule, evidence.along(step, at[which], allowed), column, sure, n)
+        kept = rejections(rule, evidence.along(step, at[which]), column, sure, n)
         np.maximum.at(low, which[kept], step[kept])
         np.minimum.at(high, which[~kept], step[~kept] - 1)
     return low
