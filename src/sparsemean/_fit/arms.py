@@ -9,7 +9,7 @@ import numpy as np
 from sparsemean._data.source import Source
 from sparsemean._data.table import Table
 from sparsemean._evidence.ranks import Contrast
-from sparsemean._fit import mean_difference, one_sample, two_sample
+from sparsemean._fit import one_sample, two_sample
 from sparsemean._fit.afterwards import FITTED, rows_of
 from sparsemean._fit.suspects import ELSEWHERE
 from sparsemean._kernels.influence import ERROR
@@ -121,13 +121,10 @@ def _of_test(estimate: Estimate, table: Table, level: float, moved: FloatArray) 
     test, labels, plan = estimate.difference_test, estimate.labels, estimate.plan
     assert test is not None
     assert labels is not None
-    every, tested = np.arange(plan.n_features), np.ones(labels.size, dtype=bool)
-    if test.rows is not None:
-        tested = np.isin(np.arange(labels.size), test.rows)
-    label, reference = (np.flatnonzero((labels == group) & tested) for group in (1, 0))
-    difference = mean_difference.values_of(
-        table, every, (label, reference), test=test, plan=plan, error=(1 - OF_CONTROL) * (1 - level)
-    )
+    every, reference = np.arange(plan.n_features), np.flatnonzero(labels == 0)
+    reference = reference if test.rows is None else np.intersect1d(reference, test.rows)
+    value_of = two_sample.shifts_by(table, plan, labels, None, test=test, error=(1 - OF_CONTROL) * (1 - level))
+    difference = np.concatenate([value_of(*piece) for piece in table.source.takes_of(every)]).T
     known = np.isfinite(test.unit[1])
     scale = np.where(known, test.unit[1] * np.sqrt((test.bias[1] / test.sizes[1] - ERROR) / test.kappa), 1.0)
     control = one_sample.sparse_mean(

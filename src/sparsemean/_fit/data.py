@@ -64,6 +64,15 @@ class FitData:
     nonzero: IntArray | None = None
     """Features of which `values` are those that are not the null value: others are missing."""
 
+    @classmethod
+    def of(
+        cls, table: Table, plan: Plan, *, seed: int, units: IntArray | None = None, n_jobs: int | None = None
+    ) -> FitData:
+        """Assign the rows of a table to buckets."""
+        partition, question = assign_buckets(plan, seed, units), plan.question
+        buckets = BucketSpec(partition, question.null, question.missing == "omit")
+        return cls(table, buckets, plan, seed=seed, units=units, n_jobs=n_jobs)
+
     @property
     def precision(self) -> float:
         """Relative precision of the values."""

@@ -20,11 +20,10 @@ from sparsemean._fit.centres import Centres, infer
 from sparsemean._fit.data import FitData
 from sparsemean._fit.pipeline import build_estimate, estimates
 from sparsemean._fit.refinement import Refinement
-from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.decision import Decision, decide_planned
 from sparsemean._stats.planning import of_question
 from sparsemean._util.plans import Plan
-from sparsemean._util.records import BLOCK, BucketSpec, Counts, FloatArray, IntArray, Ranges
+from sparsemean._util.records import BLOCK, Counts, FloatArray, IntArray, Ranges
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 
@@ -168,8 +167,8 @@ def estimate_from_sketch(sketch: Sketch, X: Any = None, *, n_jobs: int | None = 
     if comes_once:
         _check_ranks(plan, "where rows come by only once")
     table = table if comes_once else read_rows(X, sketch)
-    buckets = BucketSpec(assign_buckets(plan, sketch.seed), plan.question.null, counts.missing is not None)
-    data = FitData(table, buckets, plan, seed=sketch.seed, n_jobs=n_jobs)
+    data = FitData.of(table, plan, seed=sketch.seed, n_jobs=n_jobs)
+    data = replace(data, buckets=replace(data.buckets, skip_missing=counts.missing is not None))
     if plan.question.null is not None and not comes_once:
         data = as_counted(data, counts, np.arange(min(sketch.n_features, ENOUGH)))
     decision, _ = infer(data, counts)

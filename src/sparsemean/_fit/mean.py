@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,9 +27,6 @@ from sparsemean._util.checks import one_number_each, pluralize, unit_name
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import CountArray, FloatArray, IntArray, MeanTest, Sample
 from sparsemean.errors import InputError
-
-if TYPE_CHECKING:
-    from sparsemean.result import Estimate
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -304,9 +301,3 @@ def nothing_possible(plan: Plan, test: MeanTest) -> list[str]:
         f"at least {least:,} rows are needed" if least > 0 else "with a quarter of them bad no number of rows is enough"
     )
     return [f"no feature can be selected by its mean from {pluralize(test.n_units, 'row')}: {how}"]
-
-
-def intervals_of(made: Estimate, columns: IntArray, error: float, data: FitData) -> FloatArray:
-    """Return intervals of some features of an estimate of means, each at ``error``, from its data."""
-    assert made.mean_test is not None
-    return inverted(unit_table(data), columns, test=made.mean_test, error=error, plan=made.plan)[1:].T

@@ -12,7 +12,6 @@ import numpy as np
 from sparsemean._counts.engines import Progress
 from sparsemean._data.table import Table
 from sparsemean._evidence import means
-from sparsemean._evidence.groups import GroupTest
 from sparsemean._evidence.means import GroupSums, MeanContrast
 from sparsemean._evidence.ranks import Contrast
 from sparsemean._fit import mean
@@ -22,7 +21,6 @@ from sparsemean._util.records import FloatArray, IntArray, MeanDifferenceTest
 
 if TYPE_CHECKING:
     from sparsemean._fit.two_sample import Design
-    from sparsemean.result import Estimate
 
 
 def difference_evidence(
@@ -41,7 +39,10 @@ def difference_evidence(
     """
     tests, scale = _tests(design, contrasts, request, plans, seed)
     table, d = design.table, design.table.shape[1]
-    rows = [_rows_of(design.codes, contrast, test) for contrast, test in zip(contrasts, tests, strict=True)]
+    rows = []
+    for contrast, test in zip(contrasts, tests, strict=True):
+        first, second = contrast.rows_of(design.codes)
+        rows.append((_tested(first, test.rows), _tested(second, test.rows)))
     looks: list[list[means.Look]] = [[] for _ in tests]
     gaps = [np.zeros(d, dtype=np.int32) for _ in tests]
     for columns, values in mean.checked(table, np.arange(d), request.missing == "omit"):
@@ -65,52 +66,24 @@ def difference_evidence(
     return found, tuple(scale.notes), scale.n_rows
 
 
-def values_of(
+def located(
     table: Table,
+    plan: Plan,
+    labels: IntArray,
     columns: IntArray,
-    rows: tuple[IntArray, IntArray],
+    values: FloatArray,
     *,
     test: MeanDifferenceTest,
-    plan: Plan,
     error: float,
     n_jobs: int | None = None,
 ) -> FloatArray:
-    """Return differences of means and both ends of their intervals of ``columns``, which are read now: a row each."""
-    found = [np.empty((3, 0))]
-    for piece, values in table.source.takes_of(columns):
-        parts = _parts(values, rows)
-        found.append(
-            means.invert_difference(
-                parts, piece, _sums_of(parts, piece, test, n_jobs, table), test=test, error=error,
-                bad=plan.bad, side=plan.question.side,
-            )
-        )  # fmt: skip
-    return np.concatenate(found, axis=1)
-
-
-def on_support(
-    design: Design, tested: GroupTest, support: IntArray, *, plan: Plan, error: float, n_jobs: int | None
-) -> tuple[FloatArray, FloatArray]:
-    """Return the differences of the selected features, and their intervals, which leave out what the test refuses."""
-    assert tested.mean_test is not None
-    rows = _rows_of(design.codes, tested.contrast, tested.mean_test)
-    found = values_of(design.table, support, rows, test=tested.mean_test, plan=plan, error=error, n_jobs=n_jobs)
-    value, low, high = found
-    # Ends are found by steps, to the safe side; what p-values refuse, they refuse at this error or a smaller one.
-    low = np.where(value > 0, np.maximum(low, plan.question.min_effect), low)
-    high = np.where(value < 0, np.minimum(high, -plan.question.min_effect), high)
-    return value, np.stack((low, high), axis=1)
-
-
-def intervals_of(made: Estimate, columns: IntArray, error: float, table: Table) -> FloatArray:
-    """Return intervals of some features of a comparison of means, each at ``error``, from its data."""
-    test, labels = made.difference_test, made.labels
-    assert test is not None
-    assert labels is not None
-    rows = tuple(_tested(np.flatnonzero(labels == group), test.rows) for group in (1, 0))
-    rising, back = np.unique(columns, return_inverse=True)
-    found = values_of(table, rising, (rows[0], rows[1]), test=test, plan=made.plan, error=error)
-    return found[1:, back].T
+    """Return differences of means of some columns and both ends of their intervals, a row each."""
+    first, second = (_tested(np.flatnonzero(labels == group), test.rows) for group in (1, 0))
+    parts = _parts(values, (first, second))
+    return means.invert_difference(
+        parts, columns, _sums_of(parts, columns, test, n_jobs, table), test=test, error=error, bad=plan.bad,
+        side=plan.question.side,
+    ).T  # fmt: skip
 
 
 def nothing_possible(plan: Plan, test: MeanDifferenceTest) -> list[str]:
@@ -122,12 +95,6 @@ def nothing_possible(plan: Plan, test: MeanDifferenceTest) -> list[str]:
         return []
     n1, n2 = test.sizes
     return [f"no feature can be selected by means of {n1:,} and {n2:,} rows: more rows, or fewer bad ones, are needed"]
-
-
-def _rows_of(codes: IntArray, contrast: Contrast, test: MeanDifferenceTest) -> tuple[IntArray, IntArray]:
-    """Return the rows of either group that are added up."""
-    first, second = contrast.rows_of(codes)
-    return _tested(first, test.rows), _tested(second, test.rows)
 
 
 def _tested(rows: IntArray, tested: IntArray | None) -> IntArray:

@@ -14,16 +14,15 @@ from sparsemean._counts.engines import Progress
 from sparsemean._data import as_table
 from sparsemean._data.gpu import on_the_host, sent, where_it_lies
 from sparsemean._data.table import Table
+from sparsemean._fit import designs
 from sparsemean._fit.centres import Centres
 from sparsemean._fit.data import FitData
 from sparsemean._fit.mean import Means
 from sparsemean._fit.pipeline import Found, estimates, parts_of
 from sparsemean._fit.refinement import Refinement, check, name_of
 from sparsemean._stats import planning
-from sparsemean._stats.buckets import assign_buckets
-from sparsemean._util.checks import draw_seed, is_missing, one_number_each
+from sparsemean._util.checks import draw_seed, one_number_each
 from sparsemean._util.plans import Plan
-from sparsemean._util.records import BucketSpec, IntArray
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 
@@ -89,19 +88,10 @@ def plan_of(
     return replace(plan, question=question), method
 
 
-def fit(
-    table: Table,
-    *,
-    groups: Any = None,
-    random_state: Any = 0,
-    n_jobs: int | None = None,
-    device: Any = None,
-    progress: Progress | None = None,
-    **options: Any,
-) -> Estimate:
-    """Fit a table; ``options`` are those of `plan_of`, ``progress`` is told the share of the reading done."""
+def fit(table: Table, *, progress: Progress | None = None, **options: Any) -> Estimate:
+    """Fit a table; ``options`` are those of `prepare`, ``progress`` is told the share of the reading done."""
     began = time.perf_counter()
-    data, method = prepare(table, groups=groups, random_state=random_state, n_jobs=n_jobs, device=device, **options)
+    data, method = prepare(table, **options)
     shares = (1.0, 0.2 * (method is not None) + 0.8 * data.plan.question.screen_rows)
     counting, estimating = parts_of(progress, shares)
     with where_it_lies(data.table):
@@ -115,18 +105,26 @@ def fit(
 
 
 def prepare(
-    table: Table, *, groups: Any = None, random_state: Any, n_jobs: int | None, device: Any, **options: Any
+    table: Table,
+    *,
+    groups: Any = None,
+    random_state: Any = 0,
+    n_jobs: int | None = None,
+    device: Any = None,
+    **options: Any,
 ) -> tuple[FitData, Refinement]:
     """Check what is asked of a table and assign its rows to buckets."""
     table = table if device is None else sent(table, device)
-    units = None if groups is None else _units(on_the_host(groups, table, argument="groups"), table.shape[0])
+    units = None
+    if groups is not None:
+        given = on_the_host(groups, table, argument="groups")
+        _, units = designs.in_order(*designs.labels_of(given, table.shape[0], "groups"))
     options["null"] = on_the_host(options.get("null", 0.0), table, argument="null")
     plan, method = plan_of(*table.shape, n_units=None if units is None else int(units.max()) + 1, **options)
     # Where ranks or sums decide, what is drawn only says which features to rank or which rows give a scale: nobody who
     # draws again should be better off.
     seed = 0 if random_state is None and plan.question.test in ("ranks", "sums") else draw_seed(random_state)
-    buckets = BucketSpec(assign_buckets(plan, seed, units), plan.question.null, plan.question.missing == "omit")
-    return FitData(table, buckets, plan, seed=seed, units=units, n_jobs=n_jobs), method
+    return FitData.of(table, plan, seed=seed, units=units, n_jobs=n_jobs), method
 
 
 @cache
@@ -134,14 +132,3 @@ def _plan_options() -> frozenset[str]:
     """Return what `planning.plan_fit` may be asked for."""
     known = (inspect.signature(function).parameters for function in (planning.plan_fit, planning.ask))
     return frozenset().union(*known) - {"n", "d", "n_units", "asked"}
-
-
-def _units(groups: Any, n: int) -> IntArray:
-    """Give every subject a number, in the order of their first rows."""
-    labels = np.asarray(groups)
-    if labels.shape != (n,):
-        raise InputError("groups", f"have one label for each of the {n} rows", f"shape {labels.shape}")
-    if labels.dtype.kind in "fOMm" and (gaps := [row for row, label in enumerate(labels) if is_missing(label)]):
-        raise InputError("groups", "have no missing labels", f"{labels[gaps[0]]} at row {gaps[0]}")
-    _, first, inverse = np.unique(labels.astype(str), return_index=True, return_inverse=True)
-    return np.asarray(np.argsort(np.argsort(first))[inverse], dtype=np.intp)

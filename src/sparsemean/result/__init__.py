@@ -329,7 +329,7 @@ class Estimate(LeftThere):
         """
         from sparsemean._fit.afterwards import at
 
-        return at(self, contamination)
+        return at([self], contamination)[0]
 
     def curve(self) -> pd.DataFrame:
         """Return how many features are selected at each contamination, a row wherever that changes.
