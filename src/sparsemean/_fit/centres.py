@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from sparsemean._counts.engines import Progress
-from sparsemean._data.source import TAKEN_AT_ONCE
-from sparsemean._data.table import Table
 from sparsemean._evidence import signed_ranks, signs
 from sparsemean._evidence.signed_ranks import DOWN, UP, SignedRankEvidence
 from sparsemean._evidence.signs import SlackEvidence, beside, best_sizes, of_signs
 from sparsemean._fit import messages
-from sparsemean._fit.data import FitData, Values
+from sparsemean._fit.data import FitData, Values, one_valued
 from sparsemean._fit.pipeline import OneSample
 from sparsemean._fit.screening import ScreeningResult, locate_features, screening_columns
 from sparsemean._kernels import rounding
@@ -25,10 +23,7 @@ from sparsemean._stats.decision import Decision, decide_planned
 from sparsemean._stats.signed_ranks import filter_of, rank_stages
 from sparsemean._util.checks import unit_name
 from sparsemean._util.plans import Plan, Side
-from sparsemean._util.records import Counts, FloatArray, IntArray, Sample, Uncertified
-
-LOOKED_AT = 64
-"""Columns that are looked at together to see whether they hold one value only."""
+from sparsemean._util.records import Counts, FloatArray, IntArray, Uncertified
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -36,10 +31,6 @@ class Centres(OneSample):
     """One sample, tested by signs or by ranks: what was counted, and what it decides."""
 
     counts: Counts
-    options: Mapping[str, Any] | None = None
-    """Those of `planning.plan_fit`, for a plan of the rows that are left; none where these are not to be counted."""
-    source: Table | None = None
-    """What the estimate keeps as a handle on the data."""
 
     @classmethod
     def of(cls, data: FitData, progress: Progress | None = None, **parts: Any) -> Centres:
@@ -75,7 +66,11 @@ class Centres(OneSample):
         decision, published = self.decision, data.plan.question.selection == "paper"
         last = decision.last
         looked_at = decision.support if published else on_host(namespace(last).flatnonzero(last >= 0))
-        constant = _constant_columns(data, looked_at, self.counts)
+        buckets, (positive, negative) = self.counts.buckets(0), (self.counts.positive[0], self.counts.negative[0])
+        buckets = buckets if isinstance(buckets, int) else take(buckets, looked_at)
+        signs_of = np.maximum(take(positive, looked_at), take(negative, looked_at))
+        # Buckets of a column that holds one value have one sign, or none.
+        constant = one_valued(data.source, looked_at[(signs_of == buckets) | (signs_of == 0)])
         decision = decision if published else decision.without(constant)
         return decision, replace(_support_values(data, decision.support, self.counts), constant=constant)
 
@@ -87,16 +82,6 @@ class Centres(OneSample):
             yield from messages.of_symmetry(skewed, decision.support, data)
         yield from messages.of_values(values, table)
         yield from messages.of_precision(data, decision.support)
-
-    def parts(self, data: FitData, decision: Decision) -> dict[str, Any]:  # noqa: ARG002
-        """Return the counts, and in which bucket each row is."""
-        sample = Sample(units=data.units, bucket_of_row=data.buckets.partition.bucket_of_row)
-        return {"counts": self.counts, "sample": sample, "source": self.source}
-
-    @property
-    def looks_again(self) -> bool:
-        """Whether features are looked for among the rows that are left."""
-        return self.options is not None
 
     def uncertified(
         self, data: FitData, rows: ScreeningResult, decision: Decision, progress: Progress | None
@@ -230,19 +215,6 @@ def _support_values(data: FitData, support: IntArray, counts: Counts) -> Values:
     ends[support] = np.column_stack((low, high)) + offset[support][:, np.newaxis]
     ends[at_null] = np.nan
     return Values(mean, ends, support[:0], at_null, support[other.astype(bool)])
-
-
-def _constant_columns(data: FitData, candidates: IntArray, counts: Counts) -> IntArray:
-    """Return which of some columns hold one value only: their buckets have one sign, or none."""
-    buckets = counts.n_buckets[0] if counts.present is None else take(counts.present[0], candidates)
-    sign = np.maximum(take(counts.positive[0], candidates), take(counts.negative[0], candidates))
-    candidates = candidates[(sign == buckets) | (sign == 0)]
-    constant = np.zeros(candidates.size, dtype=bool)
-    at_once = max(1, min(LOOKED_AT, TAKEN_AT_ONCE // data.table.shape[0]))
-    for first in range(0, candidates.size, at_once):
-        values = data.source.take(candidates[first : first + at_once])
-        constant[first : first + at_once] = np.fmin.reduce(values) == np.fmax.reduce(values)
-    return candidates[constant]
 
 
 def _value(sizes: list[FloatArray], best: IntArray, plan: Plan) -> FloatArray:

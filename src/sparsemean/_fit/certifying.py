@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,13 +13,15 @@ from sparsemean._data.gpu import where_it_lies
 from sparsemean._fit import one_sample
 from sparsemean._fit.centres import Centres
 from sparsemean._fit.mean import Means
-from sparsemean._fit.pipeline import Found
 from sparsemean._stats import planning
 from sparsemean._stats.arrays import near
 from sparsemean._util.checks import AUTO, is_auto
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
+
+if TYPE_CHECKING:
+    from sparsemean._fit.pipeline import Found
 
 OF_BOTH = (
     "contamination", "selection", "level", "target", "scale", "alternative", "min_effect", "missing", "random_state",
@@ -136,7 +138,7 @@ def certify(X: Any, y: Any = None, *, feature_names: Any = None, **params: Any) 
 
             groups = two_sample.counted(table, y, **params)
             found, keys = groups, groups.keys
-        found = found.allowing(found.score_rows()) if found.plans[0].auto else found
+        found = found.judged() if found.plans[0].auto else found
     each = [_certified(found, contrast, table.feature_names) for contrast in range(len(found.plans))]
     return each[0] if len(each) == 1 else dict(zip(keys, each, strict=True))
 

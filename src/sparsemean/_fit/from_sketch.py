@@ -177,9 +177,12 @@ def estimate_from_sketch(sketch: Sketch, X: Any = None, *, n_jobs: int | None = 
         values = _take_once(iter(X), sketch, columns) if comes_once else table.source.take(columns)
         data = replace(data, cache=ColumnCache(table.source, columns, values))
     data = as_counted(data, counts, columns)
-    source = None if comes_once else table
-    found = Centres(data=data, counts=counts, decision=decision, method=method, source=source)
-    return estimates(found, began=began, progress=(None,))[0]
+    ranges, notes = plan.walk.ranges, tuple[str, ...]()
+    if ranges not in ((), ((0, plan.n_rows),)):
+        notes = (f"rows are counted from 0 in the order of their numbers: the first is row {ranges[0][0]}",)
+    found = Centres(data=data, counts=counts, decision=decision, method=method, notes=notes)
+    (estimate,) = estimates(found, began=began, progress=(None,))
+    return replace(estimate, source=None) if comes_once else estimate
 
 
 def _check_ranks(plan: Plan, why: str) -> None:
@@ -209,10 +212,11 @@ def _without_rows(
     mean = np.zeros(d) if null is None else null.copy()
     mean[decision.support] = np.nan
     notes = (*messages.of_fit(plan, counts, decision, decision.skipped, table), NEEDS_ROWS)
-    return build_estimate(
+    estimate = build_estimate(
         plan, decision, table=table, began=began, notes=notes, values=(mean, np.full((d, 2), np.nan)),
         counts=counts, seed=closed.seed,
     )  # fmt: skip
+    return replace(estimate, source=None)
 
 
 def _asked(sketch: Sketch, options: dict[str, Any]) -> tuple[Plan, Refinement, Counts, Sketch]:

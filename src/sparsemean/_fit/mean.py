@@ -16,7 +16,7 @@ from sparsemean._data.source import AT_ONCE, Dense, cut, find_non_finite
 from sparsemean._data.table import Table
 from sparsemean._evidence import means
 from sparsemean._fit import messages
-from sparsemean._fit.data import FitData, Values
+from sparsemean._fit.data import FitData, Values, one_valued
 from sparsemean._fit.pipeline import OneSample
 from sparsemean._fit.refinement import Refinement
 from sparsemean._kernels import influence
@@ -25,7 +25,7 @@ from sparsemean._stats.arrays import namespace
 from sparsemean._stats.decision import Decision, decide_planned, error_after_selection
 from sparsemean._util.checks import one_number_each, pluralize, unit_name
 from sparsemean._util.plans import Plan
-from sparsemean._util.records import CountArray, FloatArray, IntArray, MeanTest, Sample
+from sparsemean._util.records import CountArray, FloatArray, IntArray, MeanTest
 from sparsemean.errors import InputError
 
 
@@ -40,7 +40,7 @@ class Means(OneSample):
     beta: FloatArray
 
     @classmethod
-    def of(cls, data: FitData, progress: Progress | None = None, *, method: Refinement = None) -> Means:
+    def of(cls, data: FitData, progress: Progress | None = None, *, method: Refinement = None, **_: Any) -> Means:
         """Fix the test, read every value once and select."""
         table = unit_table(data)
         everyone, unit = np.arange(data.plan.n_units), unit_name(data.units)
@@ -70,10 +70,7 @@ class Means(OneSample):
     def values(self, data: FitData) -> tuple[Decision, Values]:
         """Return the support less columns that hold one value only, and roots of sums with their intervals."""
         plan, d, support = data.plan, data.plan.n_features, self.decision.support
-        constant = [support[:0]]
-        for columns, values in self.table.source.takes_of(support) if support.size else ():
-            constant.append(columns[np.fmin.reduce(values) == np.fmax.reduce(values)])
-        same = np.concatenate(constant)
+        same = one_valued(self.table.source, support)
         decision = self.decision.without(same) if same.size else self.decision
         support, none = decision.support, decision.support[:0]
         mean, ends = (np.zeros(d) if data.buckets.null is None else data.buckets.null.copy()), np.full((d, 2), np.nan)
@@ -86,18 +83,12 @@ class Means(OneSample):
 
     def remarks(self, data: FitData, decision: Decision, values: Values, skewed: IntArray | None) -> Iterator[str]:  # noqa: ARG002
         """Say where the scale is from and whether it holds, and what could not be tested."""
-        yield from self.notes
         yield from _too_wide(self, decision.support)
         if not decision.support.size:
             yield from nothing_possible(data.plan, self.test)
-        yield from messages.skipped(data.table, values.constant)
+        yield from messages.of_columns(data.table, values.constant, messages.ONE_VALUE)
         if self.missing.any():
             yield from messages.of_missing(self.missing, self.test.n_units, data.table)
-
-    def parts(self, data: FitData, decision: Decision) -> dict[str, Any]:  # noqa: ARG002
-        """Return the test and the sums."""
-        sample = Sample(units=data.units)
-        return {"strength": self.beta, "mean_test": self.test, "sample": sample, "source": data.table}
 
 
 def unit_table(data: FitData) -> Table:

@@ -18,7 +18,7 @@ from sparsemean._fit import designs
 from sparsemean._fit.centres import Centres
 from sparsemean._fit.data import FitData
 from sparsemean._fit.mean import Means
-from sparsemean._fit.pipeline import Found, estimates, parts_of
+from sparsemean._fit.pipeline import OneSample, estimates, parts_of
 from sparsemean._fit.refinement import Refinement, check, name_of
 from sparsemean._stats import planning
 from sparsemean._util.checks import draw_seed, one_number_each
@@ -95,12 +95,9 @@ def fit(table: Table, *, progress: Progress | None = None, **options: Any) -> Es
     shares = (1.0, 0.2 * (method is not None) + 0.8 * data.plan.question.screen_rows)
     counting, estimating = parts_of(progress, shares)
     with where_it_lies(data.table):
-        found: Found
-        if data.plan.question.target == "mean":
-            found = Means.of(data, counting, method=method)
-        else:
-            planned = {name: value for name, value in options.items() if name in _plan_options()}
-            found = Centres.of(data, counting, method=method, options=planned, source=data.table)
+        kind = Means if data.plan.question.target == "mean" else Centres
+        planned = {name: value for name, value in options.items() if name in _plan_options()}
+        found: OneSample = kind.of(data, counting, method=method, options=planned)
         return estimates(found, began=began, progress=(estimating,))[0]
 
 

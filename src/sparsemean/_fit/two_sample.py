@@ -166,6 +166,8 @@ class Groups:
     seed: int = 0
     n_jobs: int | None = None
     notes: tuple[str, ...] = ()
+    rows: tuple[RowScores, ...] = ()
+    """What was said of rows in each test, once they were judged."""
 
     @property
     def keys(self) -> list[Any]:
@@ -190,30 +192,29 @@ class Groups:
         scale = log_scale(source.measured.take(columns)[rows]) if self.decision.support.size else None
         return scale, source.early_checksum(np.unique(self.decision.support % d))
 
-    def score_rows(self) -> list[RowScores]:
-        """Judge the labels of rows in each test, and rows by how they lie about the medians of labels."""
+    def judged(self) -> Groups:
+        """Judge the labels of rows in each test, and rows by how they lie about the medians of labels.
+
+        Unless someone has named a share, decide again for as many bad rows as look bad in the groups of each test.
+        """
         off = rows_off(self.design)
         decisions = map(self.decision.of, range(len(self.plans)))
-        return [suspects_of(self.design, test, each, off) for test, each in zip(self.tests, decisions, strict=True)]
-
-    def allowing(self, rows: Sequence[RowScores]) -> Groups:
-        """Decide again for as many bad rows as look bad in the groups of each test."""
+        rows = tuple(suspects_of(self.design, *each, off) for each in zip(self.tests, decisions, strict=True))
+        found = replace(self, rows=rows)
         if self.question.shares is not None:
-            return self
+            return found
         numbers = tuple(looking_bad(self.design, test, judged) for test, judged in zip(self.tests, rows, strict=True))
         if not any(bad.total for bad in numbers):
-            return self
+            return found
         if self.question.target == "mean" and self.question.scale is None:
-            return replace(self, notes=(messages.NOT_ALLOWED_FOR, *self.notes))
+            return replace(found, notes=(messages.NOT_ALLOWED_FOR, *self.notes))
         plans = tuple(
             replace(plan, bad_by_group=bad, bad_rows=bad.total, contamination=max(bad.shares(test.contrast.rows)))
             for plan, test, bad in zip(self.plans, self.tests, numbers, strict=True)
         )
-        return replace(self, decision=self.decision.at(numbers), plans=plans)
+        return replace(found, decision=self.decision.at(numbers), plans=plans)
 
-    def estimate(
-        self, contrast: int, rows: Sequence[RowScores], *, began: float, progress: Progress | None = None
-    ) -> Estimate:
+    def estimate(self, contrast: int, *, began: float, progress: Progress | None = None) -> Estimate:
         """Return the estimate of one test."""
         design, table, plan, test = self.design, self.design.table, self.plans[contrast], self.tests[contrast]
         decision, labels, d = self.decision.of(contrast), labels_of(design.codes, test.contrast), table.shape[1]
@@ -241,8 +242,11 @@ class Groups:
         return build_estimate(
             plan, decision, table=table, began=began, values=(mean, intervals),
             strength=self.tests[contrast].strength,
-            notes=(*design.notes, *self.notes, *_not_possible(design, plan, test), *messages.flat(table, flat)),
-            seed=self.seed, rows=rows[contrast], effects=effects, source=table,
+            notes=(
+                *design.notes, *self.notes, *_not_possible(design, plan, test),
+                *messages.of_columns(table, flat, messages.NO_SHIFT),
+            ),
+            seed=self.seed, rows=self.rows[contrast], effects=effects,
             sample=Sample(
                 labels=labels, strata=design.strata, units=np.arange(design.codes.size) if design.of_subjects else None,
                 class_names=as_names(names_of(design.classes, test.contrast)).astype(str),
@@ -309,7 +313,7 @@ def _not_possible(design: Design, plan: Plan, test: GroupTest) -> list[str]:
     else:
         n, possible = sum(means.sizes), mean_difference.nothing_possible(plan, means)
     missing = messages.of_missing(gaps, n, design.table) if gaps.any() else ()
-    return [*possible, *messages.skipped(design.table, test.constant), *missing]
+    return [*possible, *messages.of_columns(design.table, test.constant, messages.ONE_VALUE), *missing]
 
 
 def _effects_of(
