@@ -61,11 +61,6 @@ class RankEvidence:
         """Number of hypotheses."""
         return sum(test.n_features for test in self.tests)
 
-    @property
-    def n_contrasts(self) -> int:
-        """Number of tests."""
-        return len(self.tests)
-
     @cached_property
     def grid(self) -> FloatArray:
         """Shares of bad rows of each group, rising from 0, at which one row more is bad in some group."""
@@ -114,7 +109,7 @@ class RankEvidence:
     @cached_property
     def _clean(self) -> FloatArray:
         """The log p of all hypotheses where no row is bad."""
-        return self.log_p((BadRows(0, 0),) * self.n_contrasts)
+        return self.log_p((BadRows(0, 0),) * len(self.tests))
 
     def beyond(self, allowed: Allowed) -> RankEvidence:
         """Return what bounds p once further rows of either group have been replaced."""
@@ -145,26 +140,24 @@ class RankEvidence:
 
         Of all of them, by default, those that no look tells apart are looked at once.
         """
-        if hypotheses is None:
-            of_tests = []
-            for test, bad in zip(self.tests, bads, strict=True):
-                few, classes = test.by_class(bad.total) if test.n_features > A_TASK else (test, slice(None))
-                of_tests.append(self._of_test(few, bad, None)[classes])
-            return np.concatenate(of_tests)
-        order = np.argsort(hypotheses, kind="stable")
-        rising, start, out = hypotheses[order], 0, np.empty(hypotheses.size)
+        asked = np.empty(0, dtype=np.intp) if hypotheses is None else hypotheses
+        order, start, out = (
+            np.argsort(asked, kind="stable"),
+            0,
+            np.empty(self.n_hypotheses if hypotheses is None else asked.size),
+        )
+        rising, goal = asked[order], float(np.log(self.level / self.n_hypotheses)) - ROUNDING
         for test, bad in zip(self.tests, bads, strict=True):
-            first, last = np.searchsorted(rising, (start, start + test.n_features))
-            if last > first:
-                out[order[first:last]] = self._of_test(test, bad, rising[first:last] - start, more=more)
-            start += test.n_features
+            case, end = WorstCase(bad, more, self.side, self.missing, goal), start + test.n_features
+            if hypotheses is None:
+                few, classes = test.by_class(bad.total) if test.n_features > A_TASK else (test, slice(None))
+                out[start:end] = few.log_p(case, n_threads=count_threads(self.n_jobs))[classes]
+            else:
+                first, last = np.searchsorted(rising, (start, end))
+                features = rising[first:last] - start
+                out[order[first:last]] = test.log_p(case, features, n_threads=count_threads(self.n_jobs))
+            start = end
         return out
-
-    def _of_test(self, test: GroupTest, bad: BadRows, features: IntArray | None, *, more: int = 0) -> FloatArray:
-        """Return log p of some features in one test."""
-        goal = float(np.log(self.level / self.n_hypotheses)) - ROUNDING
-        case = WorstCase(bad, more, self.side, self.missing, goal)
-        return test.log_p(case, features, n_threads=count_threads(self.n_jobs))
 
 
 # Counting.
@@ -324,7 +317,9 @@ def shift(
     rank = total + 1 - critical - int(moved[0])
     low = _ordered(pairs, rank) if rank >= 1 and side is not Side.DOWN else -np.inf
     high = _ordered(pairs, total + 1 - rank) if rank >= 1 and side is not Side.UP else np.inf
-    return _median(pairs, total), low, high
+    if len(pairs) == 1:
+        return centres.median_difference(*pairs[0]), low, high
+    return 0.5 * _ordered(pairs, (total + 1) // 2) + 0.5 * _ordered(pairs, total // 2 + 1), low, high
 
 
 def shifts(
@@ -336,13 +331,6 @@ def shifts(
     """
     values = snapped(values, grid)
     return np.array(list(each(partial(shift, strata=strata, **options), list(values.T), count_threads(n_jobs))))
-
-
-def _median(pairs: list[tuple[FloatArray, FloatArray]], total: int) -> float:
-    if len(pairs) == 1:
-        return centres.median_difference(*pairs[0])
-    low, high = _ordered(pairs, (total + 1) // 2), _ordered(pairs, total // 2 + 1)
-    return 0.5 * low + 0.5 * high
 
 
 def _ordered(pairs: list[tuple[FloatArray, FloatArray]], k: int) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -45,7 +45,6 @@ LEAST = 1e-290
 class OfRows:
     """Evidence of one sample, one contrast without a reference: the grid is all numbers of bad rows up to half."""
 
-    n_contrasts: ClassVar[int] = 1
     n_rows: int
     """Rows (subjects) that may be bad."""
     start: int = 0

@@ -17,7 +17,7 @@ from sparsemean._evidence import groups, signed_ranks, signs
 from sparsemean._fit import covariates, mean
 from sparsemean._fit.data import FitData
 from sparsemean._fit.from_sketch import as_counted
-from sparsemean._fit.two_sample import shifts_by
+from sparsemean._fit.two_sample import located
 from sparsemean._kernels import rounding
 from sparsemean._stats import path
 from sparsemean._stats.decision import Allowed, Decision
@@ -179,14 +179,18 @@ def curve(estimate: Estimate) -> pd.DataFrame:
     return pd.DataFrame({"contamination": shares, "bad_rows": bad, "selected": left})
 
 
-def intervals_of(estimate: Estimate, columns: IntArray, error: float, data: FitData) -> FloatArray:
+def intervals_of(
+    estimate: Estimate, columns: IntArray, error: float, table: Table, data: FitData | None = None
+) -> FloatArray:
     """Return intervals of some features, each at ``error``, from the data of the fit; see `Estimate.interval`."""
-    plan, support, table = estimate.plan, estimate.support, data.table
+    plan, support = estimate.plan, estimate.support
+    if estimate.labels is not None:
+        test, of = estimate.difference_test, (estimate.labels, estimate.strata)
+        pieces = located(table, plan, *of, columns, test=test, error=error)
+        return np.concatenate([found[:, 1:] for *_, found in pieces])
+    data = data or FitData.of(table, plan, seed=estimate.seed, units=estimate.units)
     if estimate.mean_test is not None:
         return mean.inverted(mean.unit_table(data), columns, test=estimate.mean_test, error=error, plan=plan)[1:].T
-    if estimate.labels is not None:
-        value_of = shifts_by(table, plan, estimate.labels, estimate.strata, test=estimate.difference_test, error=error)
-        return np.concatenate([value_of(*piece) for piece in table.source.takes_of(columns)])[:, 1:]
 
     def work(levels: list[FloatArray], which: IntArray) -> FloatArray:
         return signed_ranks.of_levels(levels, plan, np.isin(which, support), error=error)[0]

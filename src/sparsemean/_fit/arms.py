@@ -123,8 +123,9 @@ def _of_test(estimate: Estimate, table: Table, level: float, moved: FloatArray) 
     assert labels is not None
     every, reference = np.arange(plan.n_features), np.flatnonzero(labels == 0)
     reference = reference if test.rows is None else np.intersect1d(reference, test.rows)
-    value_of = two_sample.shifts_by(table, plan, labels, None, test=test, error=(1 - OF_CONTROL) * (1 - level))
-    difference = np.concatenate([value_of(*piece) for piece in table.source.takes_of(every)]).T
+    error = (1 - OF_CONTROL) * (1 - level)
+    pieces = two_sample.located(table, plan, labels, None, every, test=test, error=error)
+    difference = np.concatenate([found for *_, found in pieces]).T
     known = np.isfinite(test.unit[1])
     scale = np.where(known, test.unit[1] * np.sqrt((test.bias[1] / test.sizes[1] - ERROR) / test.kappa), 1.0)
     control = one_sample.sparse_mean(
@@ -158,7 +159,7 @@ def _left(estimate: Estimate, table: Table, labels: IntArray) -> FloatArray:
         contamination=0.0, selection=plan.question.selection, level=plan.question.level / plan.n_tests,
         alternative=plan.alternative, min_effect=plan.question.min_effect, missing=plan.question.missing,
     )  # fmt: skip
-    contrast = Contrast(reference=0, label=1, sizes=design.sizes)
+    contrast = Contrast(reference=0, label=1, sizes=tuple(np.bincount(labels, minlength=ELSEWHERE + 1).tolist()))
     decided = two_sample.decide_all(design, [contrast], request, seed=estimate.seed)
     shown = np.isin(np.arange(plan.n_features), decided.decision.support)
     return np.stack((decided.decision.p_values, np.where(shown, np.sign(decided.tests[0].strength), 0.0)))

@@ -85,13 +85,11 @@ class Centres(OneSample):
 
     def uncertified(
         self, data: FitData, rows: ScreeningResult, decision: Decision, progress: Progress | None
-    ) -> Uncertified | None:
-        """Look for features that only the rows left after screening show; None where no row was rejected."""
+    ) -> Uncertified:
+        """Look for features that only the rows left after screening show."""
         kept, plan = rows.kept, data.plan
-        if self.options is None or kept.size == plan.n_units or kept.size < planning.MIN_ROWS:
-            return None
         n_rows = kept.size if data.units is None else int(np.isin(data.units, kept).sum())
-        options = {**self.options, "contamination": 0.0 if plan.auto else rows.share(plan)}
+        options = {**(self.options or {}), "contamination": 0.0 if plan.auto else rows.share(plan)}
         if isinstance(options.get("n_buckets"), (int, np.integer)):
             options["n_buckets"] = min(options["n_buckets"], n_rows)
         units = None if data.units is None else kept.size
@@ -110,10 +108,14 @@ def infer(data: FitData, counts: Counts) -> tuple[Decision, FitData]:
 
     Columns that were read for it may be kept in the data that are returned.
     """
-    plan = data.plan
+    plan, largest = data.plan, filter_of(data.plan)
     if plan.question.test != "ranks":
         return decide_planned(_signs(data, counts).staged(planning.first_error(plan)), plan), data
-    features, passing = _passing(data, counts)
+    features, passing = np.arange(plan.n_features), np.full(plan.n_features, plan.n_units // 2)
+    if largest < 1:  # some features do not pass the filter, and others up to so many bad rows
+        signs = _signs(data, counts)
+        features = on_host(signs.reaching(largest, 0))
+        passing = signs.last(largest, features)
     data = data.keep(features)
     sides = tuple(UP if sign > 0 else DOWN for sign in plan.question.side.signs)
     if plan.question.min_effect:
@@ -126,16 +128,6 @@ def infer(data: FitData, counts: Counts) -> tuple[Decision, FitData]:
         features, passing, sums, sides, ties_against=bool(plan.question.min_effect),
     )  # fmt: skip
     return decide_planned(evidence, plan), data
-
-
-def _passing(data: FitData, counts: Counts) -> tuple[IntArray, IntArray]:
-    """Return the features that pass the filter without bad rows, and up to how many each does."""
-    plan, largest = data.plan, filter_of(data.plan)
-    if largest >= 1:
-        return np.arange(plan.n_features), np.full(plan.n_features, plan.n_units // 2)
-    signs = _signs(data, counts)
-    features = on_host(signs.reaching(largest, 0))
-    return features, signs.last(largest, features)
 
 
 def _signs(data: FitData, counts: Counts) -> SlackEvidence:

@@ -262,13 +262,11 @@ def _means(table: Table, rows: IntArray, *, skip_missing: bool) -> tuple[FloatAr
             out[:, at] = (ones @ block).toarray() / k
             continue
         values = np.asarray(as_dense(block)[rows.ravel()], dtype=np.float64)
-        missing = np.isnan(values)
-        if not missing.any():
-            out[:, at] = (picked @ values) / k
-            continue
-        gaps = True
+        there: FloatArray | int = k
+        if (missing := np.isnan(values)).any():
+            gaps, values, there = True, np.where(missing, 0.0, values), k - picked @ missing.astype(np.float64)
         with np.errstate(invalid="ignore"):
-            out[:, at] = (picked @ np.where(missing, 0.0, values)) / (k - picked @ missing.astype(np.float64))
+            out[:, at] = (picked @ values) / there
     if np.isinf(out).any():
         raise table.non_finite_error(None, skip_missing=skip_missing)
     return out, gaps

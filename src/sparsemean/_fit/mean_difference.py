@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -68,22 +68,19 @@ def difference_evidence(
 
 def located(
     table: Table,
-    plan: Plan,
-    labels: IntArray,
+    rows: tuple[IntArray, IntArray],
     columns: IntArray,
     values: FloatArray,
     *,
     test: MeanDifferenceTest,
-    error: float,
     n_jobs: int | None = None,
+    **options: Any,
 ) -> FloatArray:
     """Return differences of means of some columns and both ends of their intervals, a row each."""
-    first, second = (_tested(np.flatnonzero(labels == group), test.rows) for group in (1, 0))
-    parts = _parts(values, (first, second))
-    return means.invert_difference(
-        parts, columns, _sums_of(parts, columns, test, n_jobs, table), test=test, error=error, bad=plan.bad,
-        side=plan.question.side,
-    ).T  # fmt: skip
+    first, second = rows
+    parts = _parts(values, (_tested(first, test.rows), _tested(second, test.rows)))
+    sums_of = _sums_of(parts, columns, test, n_jobs, table)
+    return means.invert_difference(parts, columns, sums_of, test=test, **options).T
 
 
 def nothing_possible(plan: Plan, test: MeanDifferenceTest) -> list[str]:

@@ -72,7 +72,7 @@ class OneSample(ABC):
     def uncertified(
         self, data: FitData, rows: ScreeningResult, decision: Decision, progress: Progress | None
     ) -> Uncertified | None:
-        """Return features that only the rows left after screening show, where these are looked for."""
+        """Return features that only the rows left after screening show, where some were rejected."""
         del data, rows, decision, progress
         return None
 
@@ -138,6 +138,9 @@ class OneSample(ABC):
             *located.notes,
             *(() if self.options is not None or not rows.rows.suspects.size else (messages.NOT_LOOKED_FOR,)),
         )
+        uncertified = None
+        if self.options is not None and planning.MIN_ROWS <= rows.kept.size < plan.n_units:
+            uncertified = self.uncertified(data, rows, decision, recounting)
         sample = Sample(units=data.units, bucket_of_row=None if self.test else data.buckets.partition.bucket_of_row)
         return build_estimate(
             plan, decision, table=table, began=began, notes=notes, values=(located.mean, values.intervals),
@@ -145,7 +148,7 @@ class OneSample(ABC):
                 "screening": rows.how, "refinement": located.how, "iterations": located.iterations,
                 "converged": located.converged,
             },
-            seed=data.seed, rows=rows.rows, uncertified=self.uncertified(data, rows, decision, recounting),
+            seed=data.seed, rows=rows.rows, uncertified=uncertified,
             skewed=skewed, checksum=table.source.early_checksum(support), sample=sample, counts=self.counts,
             strength=self.beta, mean_test=self.test,
         )  # fmt: skip

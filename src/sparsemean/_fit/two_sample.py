@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -51,11 +51,6 @@ class Design:
     strata: IntArray | None = None
     of_subjects: bool = False
     notes: tuple[str, ...] = ()
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Rows of every label."""
-        return tuple(np.bincount(self.codes, minlength=self.classes.size).tolist())
 
 
 def contrasts_of(
@@ -136,7 +131,7 @@ def counted(
         )
         within = None if within is None else designs.strata_of_subjects(within, groups, names["strata"])
     design = Design(table, classes, codes, within, of_subjects=groups is not None, notes=tuple(notes))
-    contrasts = contrasts_of(classes, design.sizes, reference, vs=vs)
+    contrasts = contrasts_of(classes, tuple(np.bincount(codes).tolist()), reference, vs=vs)
     with where_it_lies(table):
         if only is not None:
             contrasts = restricted_to(contrasts, classes, only)
@@ -221,17 +216,14 @@ class Groups:
         support, (scale, checksum) = decision.support, self._scale_and_checksum
         mean, intervals, effects = np.zeros(d), np.full((d, 2), np.nan), None
         if support.size:
-            error, found, blocks = error_after_selection(plan, self.decision.support.size), [], []
-            value_of = shifts_by(
-                table, plan, labels, design.strata, test=test.mean_test, error=error, n_jobs=self.n_jobs
-            )
-            for columns, values in table.source.takes_of(support):
+            error, blocks = error_after_selection(plan, self.decision.support.size), []
+            options: dict[str, Any] = {"test": test.mean_test, "error": error, "n_jobs": self.n_jobs}
+            for columns, values, found in located(table, plan, labels, design.strata, support, **options):
                 blocks.append(_effects_of(table, columns, values, labels, scale))
-                found.append(value_of(columns, values))
+                mean[columns], intervals[columns] = found[:, 0], found[:, 1:]
                 if progress is not None:
                     progress(np.searchsorted(support, columns[-1], side="right") / support.size)
-            effects, located = joined(blocks), np.concatenate(found)
-            mean[support], intervals[support] = located[:, 0], located[:, 1:]
+            effects = joined(blocks)
             if test.mean_test is not None:  # ends are found by steps, but what the test refuses they leave out
                 least = np.where(mean[support] > 0, plan.question.min_effect, -np.inf)
                 most = np.where(mean[support] < 0, -plan.question.min_effect, np.inf)
@@ -328,28 +320,28 @@ def _effects_of(
     return replace(found, share_nonzero_0=own.share_nonzero_0, share_nonzero_1=own.share_nonzero_1)
 
 
-def shifts_by(
+def located(
     table: Table,
     plan: Plan,
     labels: IntArray,
     strata: IntArray | None,
+    columns: IntArray,
     *,
     test: MeanDifferenceTest | None,
     error: float,
     n_jobs: int | None = None,
-) -> Callable[[IntArray, FloatArray], FloatArray]:
-    """Return what makes values and both ends of intervals, a row each, of some columns: of means by their ``test``."""
-    if test is not None:
-        return partial(mean_difference.located, table, plan, labels, test=test, error=error, n_jobs=n_jobs)
+) -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:
+    """Yield some of the columns, their values, and a row each of shift and both ends of its interval.
+
+    Of means they are differences, by their ``test``.
+    """
     within, omit = groups_of_rows.strata_of(labels, strata), plan.question.missing == "omit"
-
-    def shifts(_: IntArray, values: FloatArray) -> FloatArray:
-        return groups_of_rows.shifts(
-            values, within, grid=table.source.grid, n_jobs=n_jobs, error=error, bad=plan.bad, side=plan.question.side,
-            missing=omit,
-        )  # fmt: skip
-
-    return shifts
+    options: dict[str, Any] = {"error": error, "bad": plan.bad, "side": plan.question.side, "n_jobs": n_jobs}
+    for piece, values in table.source.takes_of(columns):
+        if test is None:
+            yield piece, values, groups_of_rows.shifts(values, within, grid=table.source.grid, missing=omit, **options)
+        else:
+            yield piece, values, mean_difference.located(table, within[0], piece, values, test=test, **options)
 
 
 # Pairs: differences within pairs are symmetric where nothing differs, so they are one sample.

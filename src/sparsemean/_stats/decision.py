@@ -37,11 +37,6 @@ class Evidence(Protocol):
         ...
 
     @property
-    def n_contrasts(self) -> int:
-        """Number of contrasts: every feature is tested in each of them."""
-        ...
-
-    @property
     def xp(self) -> ModuleType:
         """Where decisions lie, NumPy or CuPy: with the data."""
         ...
@@ -233,10 +228,9 @@ class Decision:
     def of(self, contrast: int) -> Decision:
         """Return that of one contrast."""
         whole = self.whole or self
-        assert whole.evidence is not None
-        if whole.evidence.n_contrasts == 1:
+        if len(whole.allowed) == 1:
             return whole
-        d = whole.evidence.n_hypotheses // whole.evidence.n_contrasts
+        d = whole.p_values.size // len(whole.allowed)
         part = slice(contrast * d, (contrast + 1) * d)
         within = whole.support[(whole.support >= part.start) & (whole.support < part.stop)] - part.start
         own = {name: getattr(whole, name)[part] for name in ARRAYS}

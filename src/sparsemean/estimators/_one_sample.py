@@ -12,7 +12,7 @@ from sparsemean._counts.merging import append_rows
 from sparsemean._counts.sketch import Sketch, check_unchanged, no_means, sketch_table
 from sparsemean._data import as_table
 from sparsemean._data.gpu import sent
-from sparsemean._fit.one_sample import sparse_mean
+from sparsemean._fit.one_sample import fit
 from sparsemean._fit.theorems import theory_settings
 from sparsemean._stats import planning
 from sparsemean.errors import InputError
@@ -240,7 +240,7 @@ class SparseMean(Selector):
         SparseMean
             The fitted estimator itself.
         """
-        result = sparse_mean(X, groups=groups, layer=layer, **self.get_params(deep=False))
+        result = fit(as_table(X, layer=layer), groups=groups, **self.get_params(deep=False))
         for name in ("sketch_", "n_samples_seen_"):
             self.__dict__.pop(name, None)
         return self._read(X, result)

@@ -376,7 +376,8 @@ class Estimate(LeftThere):
             raise InputError("level", "be a number between 0 and 1, both excluded", repr(level))
         from sparsemean._fit.afterwards import intervals_of, rows_of
 
-        return intervals_of(self, columns, 1.0 - level, rows_of(self, X, covariate, columns))
+        data = rows_of(self, X, covariate, columns)
+        return intervals_of(self, columns, 1.0 - level, data.table, data)
 
     def trajectory(
         self, features: Any, n_iter: int | None = None, X: Any = None, *, covariate: Any = None
