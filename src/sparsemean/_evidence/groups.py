@@ -5,8 +5,7 @@ Hypotheses are features in contrasts, numbered contrast by contrast. Intervals a
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from types import ModuleType
@@ -33,9 +32,6 @@ MOST_SHARES = 400
 """Shares of bad rows that are looked at: of more, so many evenly spaced ones."""
 ROUNDING = 1e-12
 """Keeps exp of a goal below what it is the logarithm of."""
-DIFFERENCES_AT_ONCE = 4_000_000
-MOST_WALKED = 500
-"""Values of each group whose differences are walked; of more, so many evenly spaced order statistics stand for all."""
 Strata = list[tuple[IntArray, IntArray]]
 """The rows of the first and of the second group in every stratum."""
 GroupTest: TypeAlias = RankTest | MeanContrast
@@ -140,12 +136,8 @@ class RankEvidence:
 
         Of all of them, by default, those that no look tells apart are looked at once.
         """
-        asked = np.empty(0, dtype=np.intp) if hypotheses is None else hypotheses
-        order, start, out = (
-            np.argsort(asked, kind="stable"),
-            0,
-            np.empty(self.n_hypotheses if hypotheses is None else asked.size),
-        )
+        asked = np.arange(self.n_hypotheses) if hypotheses is None else hypotheses
+        order, start, out = np.argsort(asked, kind="stable"), 0, np.empty(asked.size)
         rising, goal = asked[order], float(np.log(self.level / self.n_hypotheses)) - ROUNDING
         for test, bad in zip(self.tests, bads, strict=True):
             case, end = WorstCase(bad, more, self.side, self.missing, goal), start + test.n_features
@@ -256,42 +248,7 @@ def strata_of(labels: IntArray, strata: IntArray | None = None) -> Strata:
     return [pair for pair in rows if pair[0].size and pair[1].size]
 
 
-# Shifts and their intervals; differences that are walked.
-
-
-def map_differences(
-    source: Source,
-    columns: IntArray,
-    labels: IntArray,
-    work: Callable[[FloatArray], FloatArray],
-    strata: IntArray | None = None,
-) -> FloatArray:
-    """Put side by side what ``work`` makes of all differences of rows labelled 1 and 0 within strata, by columns.
-
-    Groups of more than `MOST_WALKED` rows are thinned: all differences would be quadratic in the rows.
-    """
-    sizes = [int(np.sum(labels == g)) for g in (1, 0)]
-    at_once = max(1, DIFFERENCES_AT_ONCE // math.prod(min(size, MOST_WALKED) for size in sizes))
-    shares = [min(1.0, MOST_WALKED / max(1, size)) for size in sizes]
-    out = []
-    for k in range(0, columns.size, at_once):
-        piece, differences = source.take(columns[k : k + at_once]), []
-        for rows in strata_of(labels, strata):
-            high, low = (_thinned(piece[own], share) for own, share in zip(rows, shares, strict=True))
-            differences.append((high[:, np.newaxis] - low[np.newaxis]).reshape(-1, piece.shape[1]))
-        out.append(work(np.concatenate(differences)))
-    return np.concatenate(out, axis=-1)
-
-
-def _thinned(values: FloatArray, share: float) -> FloatArray:
-    """Return the values of a group, or a share of the order statistics of each column; what is missing stays out."""
-    n = values.shape[0]
-    if share == 1.0:
-        return values
-    ordered = np.sort(values, axis=0)  # NaN goes to the end
-    present, kept = np.sum(~np.isnan(ordered), axis=0), max(1, round(share * n))
-    at = ((np.arange(kept) + 0.5)[:, np.newaxis] * present / kept).astype(np.intp)
-    return np.asarray(np.take_along_axis(ordered, np.minimum(at, n - 1), axis=0))
+# Shifts and their intervals.
 
 
 def shift(

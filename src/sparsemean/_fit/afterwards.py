@@ -13,7 +13,7 @@ from sparsemean._counts.sketch import check_names
 from sparsemean._data import as_table
 from sparsemean._data.source import Checksum
 from sparsemean._data.table import FileContext, Table
-from sparsemean._evidence import groups, signed_ranks, signs
+from sparsemean._evidence import signed_ranks, signs
 from sparsemean._fit import covariates, mean
 from sparsemean._fit.data import FitData
 from sparsemean._fit.from_sketch import as_counted
@@ -211,8 +211,6 @@ def walks_of(estimate: Estimate, columns: IntArray, last: int, data: FitData) ->
         unit = np.ones(means.shape[1]) if plan.question.selection == "paper" else path.units_of(means)
         return np.asarray(unit * path.walk(means / unit, **scales, times=range(last + 1)))
 
-    if estimate.labels is not None:
-        return groups.map_differences(data.table.source, columns, estimate.labels, work, estimate.strata)
     out = np.empty((last + 1, columns.size))
     for size in np.unique(estimate.bucket_size[columns]):
         at = np.flatnonzero(estimate.bucket_size[columns] == size)
