@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import ClassVar, NamedTuple
@@ -9,10 +10,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._evidence.signs import OfRows, all_sizes, levels_used
+from sparsemean._evidence.signs import all_sizes
 from sparsemean._kernels import rounding
 from sparsemean._stats.arrays import present_sorted, sort_columns
-from sparsemean._stats.decision import Allowed, Flags, Rule, probabilities, rejected
+from sparsemean._stats.decision import Allowed, Flags, OfRows, Rule, probabilities, rejected
 from sparsemean._stats.nulls import Stage, Stages, stage_of, stages_up_to
 from sparsemean._stats.planning import first_error
 from sparsemean._stats.signed_ranks import (
@@ -200,14 +201,16 @@ class SignedRankEvidence(OfRows):
 # Intervals by inversion.
 
 
-def of_levels(levels: list[FloatArray], plan: Plan, selected: Flags, *, error: float) -> tuple[FloatArray, Flags]:
-    """Return the null values that the test of a plan does not reject, as two rows; levels that count are sorted.
+def of_levels(
+    levels: list[FloatArray], wanted: Sequence[int], plan: Plan, *, selected: Flags, error: float
+) -> tuple[FloatArray, Flags]:
+    """Return the null values that the test of a plan does not reject, as two rows; levels that are wanted are sorted.
 
     Of one side the other end is infinite. Tests leave zeros out. Where these are at least a tenth of all, an interval
     of all values would be about another centre than the test, and often hold zero beside a test that rejects it: that
     of ``selected`` columns is by the same test of the other values, and is flagged.
     """
-    question, used = plan.question, [levels[level] for level in levels_used(plan)]
+    question, used = plan.question, [levels[level] for level in wanted]
     for means in used:
         means.sort(axis=0)
     if question.test == "ranks":

@@ -16,7 +16,7 @@ import numpy as np
 
 from sparsemean._stats.arrays import group_indices, namespace, near, on_device, on_host, present_sorted
 from sparsemean._stats.arrays import place as device_of
-from sparsemean._stats.decision import Allowed, Flags, Rule
+from sparsemean._stats.decision import Allowed, Flags, OfRows, Rule
 from sparsemean._stats.nulls import (
     Null,
     SignTestNull,
@@ -28,8 +28,8 @@ from sparsemean._stats.nulls import (
     stages_up_to,
     times,
 )
-from sparsemean._stats.planning import bad_rows, first_error
-from sparsemean._util.plans import BadRows, Plan, Shares, Side
+from sparsemean._stats.planning import first_error
+from sparsemean._util.plans import Plan, Side
 from sparsemean._util.records import NO_END, CountArray, Counts, FloatArray, IntArray
 
 FEW = 100_000
@@ -40,32 +40,6 @@ BELOW_ONE = float(np.nextafter(1.0, 0.0))
 """Features that do not reach it have p = 1: they need no look at their p-values."""
 LEAST = 1e-290
 """p-values below this are looked at as logarithms."""
-
-
-class OfRows:
-    """Evidence of one sample, one contrast without a reference: the grid is all numbers of bad rows up to half."""
-
-    n_rows: int
-    """Rows (subjects) that may be bad."""
-    start: int = 0
-    """Bad rows that are allowed for where steps count those `beyond` them."""
-
-    def step_of(self, allowed: Allowed) -> int:
-        """Return the number of bad rows."""
-        (bad,) = allowed
-        return bad.label
-
-    def share_of(self, allowed: Allowed) -> float:
-        """Return it as a share of all rows."""
-        return self.step_of(allowed) / self.n_rows
-
-    def at_share(self, shares: Shares) -> Allowed:
-        """Return how many rows are bad where such a share may be."""
-        return (BadRows(0, bad_rows(self.n_rows, shares.label)),)
-
-    def as_shares(self, steps: IntArray) -> FloatArray:
-        """Return numbers of bad rows as shares of all; NaN for −1."""
-        return namespace(steps).where(steps < 0, np.nan, steps / self.n_rows)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, eq=False)
@@ -424,11 +398,6 @@ def _frame_there(numbers: Numbers, looks: Factored, device: int) -> tuple[IntArr
 
 
 # Intervals: order statistics of bucket means.
-
-
-def levels_used(plan: Plan) -> list[int]:
-    """Return the levels of buckets that intervals rest on: all sizes that are counted."""
-    return [0] if plan.walk.dealing == "paper" else [size.bit_length() - 1 for size in plan.walk.bucket_sizes]
 
 
 @lru_cache(maxsize=256)

@@ -13,7 +13,7 @@ from sparsemean._counts.sketch import check_names
 from sparsemean._data import as_table
 from sparsemean._data.source import Checksum
 from sparsemean._data.table import FileContext, Table
-from sparsemean._evidence import signed_ranks, signs
+from sparsemean._evidence import signed_ranks
 from sparsemean._fit import covariates, mean
 from sparsemean._fit.data import FitData
 from sparsemean._fit.from_sketch import as_counted
@@ -192,10 +192,12 @@ def intervals_of(
     if estimate.mean_test is not None:
         return mean.inverted(mean.unit_table(data), columns, test=estimate.mean_test, error=error, plan=plan)[1:].T
 
-    def work(levels: list[FloatArray], which: IntArray) -> FloatArray:
-        return signed_ranks.of_levels(levels, plan, np.isin(which, support), error=error)[0]
+    wanted = data.buckets.partition.wanted
 
-    ends = data.means(columns, work, signs.levels_used(plan)[-1] + 1).T
+    def work(levels: list[FloatArray], which: IntArray) -> FloatArray:
+        return signed_ranks.of_levels(levels, wanted, plan, selected=np.isin(which, support), error=error)[0]
+
+    ends = data.means(columns, work, data.buckets.partition.depth).T
     if estimate.shift is not None:
         null = estimate.shift[columns][:, np.newaxis]
         ends = rounding.settle(ends, 0.0, null, precision=data.precision)

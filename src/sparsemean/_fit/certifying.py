@@ -11,8 +11,8 @@ import numpy.typing as npt
 from sparsemean._data import as_table
 from sparsemean._data.gpu import where_it_lies
 from sparsemean._fit import one_sample
-from sparsemean._fit.centres import Centres
 from sparsemean._fit.mean import Means
+from sparsemean._fit.one_sample import Centres
 from sparsemean._stats import planning
 from sparsemean._stats.arrays import near
 from sparsemean._util.checks import AUTO, is_auto

@@ -16,8 +16,8 @@ from sparsemean._data.source import ColumnCache, Source, as_dense
 from sparsemean._data.table import Names, Table
 from sparsemean._evidence.signs import evidence_of
 from sparsemean._fit import messages, one_sample, screening
-from sparsemean._fit.centres import Centres, infer
 from sparsemean._fit.data import FitData
+from sparsemean._fit.one_sample import Centres, infer
 from sparsemean._fit.pipeline import build_estimate, estimates
 from sparsemean._fit.refinement import Refinement
 from sparsemean._stats.decision import Decision, decide_planned

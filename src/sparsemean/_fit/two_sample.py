@@ -17,7 +17,8 @@ from sparsemean._data.table import Table, as_names
 from sparsemean._evidence import groups as groups_of_rows
 from sparsemean._evidence.groups import GroupTest, RankEvidence
 from sparsemean._evidence.ranks import REST, Contrast
-from sparsemean._fit import covariates, designs, mean_difference, messages, one_sample
+from sparsemean._fit import covariates, designs, messages, one_sample
+from sparsemean._fit.mean import difference_evidence, difference_impossible, differences
 from sparsemean._fit.pipeline import build_estimate, estimates, parts_of
 from sparsemean._fit.power import groups_possible
 from sparsemean._fit.suspects import labels_of, looking_bad, rows_off, suspects_of
@@ -274,7 +275,7 @@ def decide_all(
     notes: tuple[str, ...] = ()
     if request.target == "mean":
         tests: Sequence[GroupTest]
-        tests, notes, scale_rows = mean_difference.difference_evidence(
+        tests, notes, scale_rows = difference_evidence(
             design, contrasts, request, plans, seed=seed, n_jobs=n_jobs, progress=progress
         )
         plans = tuple(replace(plan, scale_rows=scale_rows) for plan in plans)
@@ -303,7 +304,7 @@ def _not_possible(design: Design, plan: Plan, test: GroupTest) -> list[str]:
     if means is None:
         n, possible = sum(test.contrast.rows), groups_possible(plan, unit_name(design.of_subjects or None))
     else:
-        n, possible = sum(means.sizes), mean_difference.nothing_possible(plan, means)
+        n, possible = sum(means.sizes), difference_impossible(plan, means)
     missing = messages.of_missing(gaps, n, design.table) if gaps.any() else ()
     return [*possible, *messages.of_columns(design.table, test.constant, messages.ONE_VALUE), *missing]
 
@@ -341,7 +342,7 @@ def located(
         if test is None:
             yield piece, values, groups_of_rows.shifts(values, within, grid=table.source.grid, missing=omit, **options)
         else:
-            yield piece, values, mean_difference.located(table, within[0], piece, values, test=test, **options)
+            yield piece, values, differences(table, within[0], piece, values, test=test, **options)
 
 
 # Pairs: differences within pairs are symmetric where nothing differs, so they are one sample.

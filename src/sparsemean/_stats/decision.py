@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._stats.arrays import namespace, on_host
+from sparsemean._stats.planning import bad_rows
 from sparsemean._util.plans import BadRows, Plan, Shares
 from sparsemean._util.records import FloatArray, IntArray
 
@@ -76,6 +77,32 @@ class Evidence(Protocol):
     def beyond(self, allowed: Allowed) -> Evidence:
         """Return what bounds p once further rows were replaced: its steps are their numbers, not those of the grid."""
         ...
+
+
+class OfRows:
+    """Evidence of one sample, one contrast without a reference: the grid is all numbers of bad rows up to half."""
+
+    n_rows: int
+    """Rows (subjects) that may be bad."""
+    start: int = 0
+    """Bad rows that are allowed for where steps count those `beyond` them."""
+
+    def step_of(self, allowed: Allowed) -> int:
+        """Return the number of bad rows."""
+        (bad,) = allowed
+        return bad.label
+
+    def share_of(self, allowed: Allowed) -> float:
+        """Return it as a share of all rows."""
+        return self.step_of(allowed) / self.n_rows
+
+    def at_share(self, shares: Shares) -> Allowed:
+        """Return how many rows are bad where such a share may be."""
+        return (BadRows(0, bad_rows(self.n_rows, shares.label)),)
+
+    def as_shares(self, steps: IntArray) -> FloatArray:
+        """Return numbers of bad rows as shares of all; NaN for −1."""
+        return namespace(steps).where(steps < 0, np.nan, steps / self.n_rows)  # type: ignore[no-any-return]
 
 
 # Rules: what p-values are compared with, given how many others are rejected.
