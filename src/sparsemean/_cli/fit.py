@@ -204,7 +204,7 @@ def _estimate(
         called["covariate"] = "--covariate"
     shared = {name: value for name, value in options.items() if name not in ONE_SAMPLE or name == "random_state"}
     return two_sample.compare(
-        table, labels, selection_rule=shared.pop("selection"), reference=_label(reference, labels), vs=vs,
+        table, labels, reference=_label(reference, labels), vs=vs,
         groups=columns.get("subject"), strata=columns.get("strata"), pairs=columns.get("pairs"), covariate=before,
         progress=progress, called=called, **shared,
     ).result  # fmt: skip

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._fit.afterwards import dealt, intervals_of, plan_at
+from sparsemean._fit.afterwards import intervals_of, plan_at
 from sparsemean._report.columns import logarithms, plain, rounded
 from sparsemean._report.verdict import features_against
 from sparsemean._report.wording import Wording, percent, wording_of
@@ -243,7 +243,7 @@ def _intervals(decided: Estimate, features: IntArray) -> FloatArray | None:
         return None
     ends = np.full((plan.n_features, 2), np.nan)
     error = error_after_selection(plan, (decided.decision.whole or decided.decision).support.size)
-    ends[features] = intervals_of(decided, features, error, dealt(decided, source))
+    ends[features] = intervals_of(decided, features, error, source)
     return ends
 
 

@@ -170,15 +170,14 @@ def plot_path(
     n_iter: int | None = None,
     n_rest: int = 60,
     X: object = None,
-    covariate: object = None,
 ) -> Axes:
     """Draw |μ̂_t| on a logarithmic scale, of the 200 strongest selected features and the nearest of the rest.
 
     Parameters
     ----------
     estimate
-        The result of a fit; ``X`` is needed where it does not keep its data, with the ``covariate`` of the fit: both as
-        they were, in their order, or they are refused.
+        The result of a fit of one sample; ``X`` is needed where it does not keep its data: as they were, in their
+        order, or they are refused.
     ax
         Axes to draw on; new ones by default.
     n_iter
@@ -191,7 +190,7 @@ def plot_path(
     last = n_iter or plan.walk.estimate_at or DEFAULT_ITERATIONS
     selected = _strongest(estimate)
     features = np.concatenate((_strongest_rest(estimate, n_rest), selected))
-    size = np.abs(estimate.trajectory(features, last, X, covariate=covariate))
+    size = np.abs(estimate.trajectory(features, last, X))
     size, k = np.where(size > 0, size, np.nan), selected.size
     ax = axes_for(ax)
     ax.set_yscale("log")
