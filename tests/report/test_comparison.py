@@ -129,7 +129,7 @@ def test_content_is_there_for_the_tests_with_most_features(
 
 def test_pages_stay_small(several: Several) -> None:
     one = several.results["B"]
-    text = page.page_of_tests(Several(dict.fromkeys(range(60), one)), title="sixty tests")
+    text = page.page_of(Several(dict.fromkeys(range(60), one)), title="sixty tests")
     assert len(text) < 5e6
 
 

@@ -13,7 +13,7 @@ from compared import changed
 from sparsemean import Estimate
 from sparsemean._report.columns import cell_text, described_columns
 from sparsemean._report.guarantees import guarantees_of
-from sparsemean._report.page import page_data, page_of_one, page_wording
+from sparsemean._report.page import page_data, page_of, page_wording
 from sparsemean._report.summary import fragment, summary
 from sparsemean._report.verdict import worst_first
 from sparsemean._report.wording import percent, wording_of
@@ -61,7 +61,7 @@ def test_suspects_come_with_the_features_against_them(women_and_men: Estimate) -
     assert said in summary(women_and_men)
     content = page_data(page_wording(women_and_men))
     assert content["rows"]["reasons"] == [[str(i) for i in row] for row in words_of(women_and_men)]
-    page = page_of_one(page_wording(women_and_men))
+    page = page_of(women_and_men)
     assert "2 of 125 rows contradict their label or lie off" in page
     assert "contradicts its label (2)" in page
     assert "Features that speak against it" in page
@@ -78,7 +78,7 @@ def test_no_suspects_is_said(women_and_men: Estimate) -> None:
     clean = replace(women_and_men, rows=none)
     assert "contradict" not in summary(clean)
     assert "contradict" in summary(women_and_men)
-    assert "none of M looks so much like F, and none of F so much like M," in page_of_one(page_wording(clean))
+    assert "none of M looks so much like F, and none of F so much like M," in page_of(clean)
 
 
 @pytest.mark.parametrize(
