@@ -60,17 +60,6 @@ def test_names_are_printed_as_they_are_with_controls_visible(file: Path, capsys:
     assert not any(sign in out for sign in "\x1b\x07\u202e\t")
 
 
-def test_a_bold_heading_still_reaches_a_terminal(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Our own escape sequences are not those of names."""
-    said: list[str] = []
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setattr(common_options, "echo", lambda text, **_: said.append(text))
-    run("fit", file, "--seed", "0")
-    assert "\x1b[1m" in said[0]
-    assert "\x1b[31m" not in said[0]
-
-
 def test_controls_in_an_error_are_visible(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run("fit", tmp_path / "x.npy", "--frob\x1b[2Jnicate", status=2)
     assert r"\x1b[2J" in capsys.readouterr().err

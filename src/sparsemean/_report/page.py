@@ -194,7 +194,7 @@ def page_of(
     apart = first.estimate.uncertified
     if isinstance(result, Estimate):
         wording = page_wording(result, title=title, row_names=row_names)
-        own: dict[str, object] = {"title": wording.title, "tests": [], "contents": [content_of(wording, file_name)]}
+        own: dict[str, object] = {"title": wording.title, "tests": [], "contents": [html_of_test(wording, file_name)]}
     else:
         own = _choice(result, title, row_names, file_name)
     return (
@@ -222,7 +222,7 @@ def _choice(
     for k in shown:
         name = rows[k]["test"]
         wording = page_wording(tests[k].estimate, title=f"{title}: {name}", row_names=row_names)
-        contents.append(content_of(wording, f"{file_name}-{name}", heading=name, tests=len(shown), again=again))
+        contents.append(html_of_test(wording, f"{file_name}-{name}", heading=name, tests=len(shown), again=again))
     places = {k: place for place, k in enumerate(shown)}
     return {
         "title": title,
@@ -233,7 +233,7 @@ def _choice(
     }
 
 
-def content_of(
+def html_of_test(
     wording: Wording, file_name: str, *, heading: str = "", tests: int = 1, again: DecidedAgain | None = None
 ) -> str:
     """Return all that the page has of one test, which where there are ``tests`` of them has a ``heading``."""

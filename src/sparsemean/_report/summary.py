@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from html import escape
@@ -63,8 +64,8 @@ STRONGEST = 5
 """Features that an overview names for each test."""
 POWER = 0.8
 """The chance at which an effect is said to be found."""
-LONGEST = 24
-"""Letters of a name that a table leaves room for, before it cuts."""
+LEAST_ROOM = 8
+"""Letters of a name that a table has room for, however narrow it is."""
 
 
 class TextTable(NamedTuple):
@@ -208,47 +209,56 @@ NOTED = 4
 
 def printed(result: Estimate | Several) -> str:
     """Return verdict and table, as `print` shows them."""
-    if isinstance(result, Estimate):
-        table, messages = _table_of_one(wording_of(result)), result.status.messages
-    else:
-        table, messages = _table_of_tests(result), next(iter(result.results.values())).status.messages
-    lines = [*map(wrap, verdict(result)), *table, *(wrap(f"Note: {note}.") for note in messages[:NOTED])]
+    messages = shared_notes(result)
     more = f" and {len(messages) - NOTED} more notes" if len(messages) > NOTED else ""
+    lines = [*verdict_and_table(result), "", *(wrap(note) for note in notes(messages[:NOTED]))]
     return "\n".join((*lines, f"summary() has the details{more}."))
 
 
-def features_of(wording: Wording) -> TextTable:
+def verdict_and_table(
+    result: Estimate | Several, *, most: int = SHOWN, width: int = WIDTH, rest: str = ""
+) -> list[str]:
+    """Return the lines of a verdict and of a table, which has ``most`` lines; ``rest`` says who has the others."""
+    head = [wrap(sentence, width) for sentence in verdict(result)]
+    if isinstance(result, Estimate):
+        table = _table_of_one(wording_of(result), most, width, rest or " in table()")
+    else:
+        table = _table_of_tests(result, most, width, rest or " in results")
+    return [*head, *([""] if table else []), *table]
+
+
+def features_of(wording: Wording, most: int = SHOWN) -> TextTable:
     """Return the strongest of the selected features; where none is, those that are closest to it."""
     if wording.k or wording.paper or not wording.plan.n_features:
-        return selected(wording, SHOWN)
+        return selected(wording, most)
     return closest(wording)
 
 
-def _table_of_one(wording: Wording) -> list[str]:
-    table = features_of(wording)
-    if wording.k:
-        more = [f"… and {wording.k - SHOWN:,} more in table()"] if wording.k > SHOWN else []
-        marked = ["* a centre, not a mean"] if has_centres(wording.estimate) else []
-        return ["", *aligned(table), *more, *marked, ""]
-    takes = [wrap(sentence)] if (sentence := needed(wording)) else []
-    return ["", *aligned(table), *takes, "table(all=True) has all features."] if table.rows else []
+def _table_of_one(wording: Wording, most: int, width: int, rest: str) -> list[str]:
+    table = features_of(wording, most)
+    more = [f"… and {wording.k - most:,} more{rest}"] if wording.k > most else []
+    marked = ["* a centre, not a mean: the target “mean” is about means"] if has_centres(wording.estimate) else []
+    takes = [wrap(sentence, width)] if not wording.k and (sentence := needed(wording)) else []
+    return [*aligned(table, width), *more, *marked, *takes] if table.rows else []
 
 
-def _table_of_tests(result: Several) -> list[str]:
+def _table_of_tests(result: Several, most: int, width: int, rest: str) -> list[str]:
     rows, tests = overview(result), wordings_of(result)
-    shown = [(row["test"], f"{row['n label']:,} / {row['n reference']:,}", f"{row['features']:,}") for row in rows]
-    lines = aligned(TextTable(("test", "rows", "features"), shown[:SHOWN]), longest=WIDTH // 2)
-    width = WIDTH - len(lines[0]) - 2
+    shown = [
+        (_cut(row["test"], width // 2), f"{row['n label']:,} / {row['n reference']:,}", f"{row['features']:,}")
+        for row in rows[:most]
+    ]
+    lines = aligned(TextTable(("test", "rows", "features"), shown), width)
     strongest = ["strongest first", *(row["strongest"] for row in rows)]
     out = [
-        f"{line}  {textwrap.shorten(text, width, placeholder=' …')}"
+        f"{line}  {textwrap.shorten(text, width - len(line) - 2, placeholder=' …')}".rstrip()
         for line, text in zip(lines, strongest, strict=False)
     ]
-    more = [f"… and {len(rows) - SHOWN:,} more in results"] if len(rows) > SHOWN else []
+    more = [f"… and {len(rows) - most:,} more{rest}"] if len(rows) > most else []
     if not any(test.k for test in tests):
         at = nearest(tests)
-        more += ["", f"Closest is {_cut(rows[at]['test'], WIDTH // 2)}:", *_table_of_one(tests[at])[1:-1]]
-    return ["", *(line.rstrip() for line in out), *more, ""]
+        more += ["", f"Closest is {_cut(rows[at]['test'], width // 2)}:", *_table_of_one(tests[at], most, width, rest)]
+    return [*out, *more]
 
 
 def nearest(tests: Sequence[Wording]) -> int:
@@ -262,22 +272,27 @@ def nearest(tests: Sequence[Wording]) -> int:
     return max(range(len(tests)), key=near)
 
 
-def wrap(sentence: str) -> str:
-    """Return a sentence in lines of 80 columns."""
-    return textwrap.fill(visible(sentence), WIDTH, break_long_words=False, break_on_hyphens=False)
+def wrap(sentence: str, width: int = WIDTH) -> str:
+    """Return a sentence in lines of so many columns."""
+    return textwrap.fill(visible(sentence), width, break_long_words=False, break_on_hyphens=False)
 
 
-def aligned(lines: TextTable, longest: int = LONGEST) -> list[str]:
-    """Return a table as text: names to the left, cut in the middle where they are too long, numbers to the right."""
-    rows = [lines.headings, *((_cut(name, longest), *cells) for name, *cells in lines.rows)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+def aligned(table: TextTable, width: int = WIDTH) -> list[str]:
+    """Return a table as text: names to the left, cut in the middle where the line has no room, numbers to the right."""
+    called, *columns = zip(table.headings, *table.rows, strict=True)
+    widths = [max(map(len, column)) for column in columns]
+    room = max(LEAST_ROOM, width - sum(widths) - 2 * len(widths))
+    names = [_cut(name, room) for name in called]
+    left = max(map(_columns_of, names))
     return [
-        "  ".join(
-            cell.rjust(width) if k else cell.ljust(width)
-            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
+        "  ".join((name + " " * (left - _columns_of(name)), *map(str.rjust, cells, widths)))
+        for name, *cells in zip(names, *columns, strict=True)
     ]
+
+
+def _columns_of(text: str) -> int:
+    """Return how many columns of a terminal a text takes."""
+    return sum(1 + (unicodedata.east_asian_width(letter) in "WF") for letter in text)
 
 
 def _cut(name: str, longest: int) -> str:
@@ -297,22 +312,23 @@ def summary(result: Estimate | Several) -> str:
 
 def below_verdict(result: Estimate | Several) -> list[str]:
     """Return the lines of a summary that follow the verdict."""
+    tests = wordings_of(result)
     if isinstance(result, Estimate):
-        wording, messages = wording_of(result), list(result.status.messages)
-        done, promised = _done_and_found(wording), _details(wording)
+        done, promised = _done_and_found(tests[0]), _details(tests[0])
     else:
-        tests, messages = wordings_of(result), shared_notes(list(result.results.values()))
         done, promised = _done_and_found_of_tests(tests), _details_of_tests(tests)
-    return [visible(line) for line in (" ".join(done), *notes(messages), f"Details: {' '.join(promised)}")]
+    lines = (" ".join(done), *notes(shared_notes(result)), f"Details: {' '.join(promised)}")
+    return [visible(line) for line in lines]
 
 
 def notes(messages: Iterable[str]) -> list[str]:
-    """Return remarks as sentences, those that shout first."""
+    """Return remarks as sentences."""
     return [f"Note: {message}." for message in messages]
 
 
-def shared_notes(estimates: Sequence[Estimate]) -> list[str]:
-    """Return the notes that every test has; those of one test stand in its own summary."""
+def shared_notes(result: Estimate | Several) -> list[str]:
+    """Return the notes of a result; of several tests those that every one has, others stand in its own summary."""
+    estimates = [result] if isinstance(result, Estimate) else result.results.values()
     first, *others = (each.status.messages for each in estimates)
     return [message for message in first if all(message in messages for messages in others)]
 

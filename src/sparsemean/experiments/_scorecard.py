@@ -112,7 +112,7 @@ class Scorecard:
 
     def _notes(self) -> list[str]:
         """Return what there is to say of the fit, but for the intervals of shifts, which are not shown."""
-        notes = shared_notes(tests_of(self.result))
+        notes = shared_notes(self.result)
         repeats = 0 if self.users is None else len(self.users) - len(set(map(str, self.users)))
         if repeats:
             notes.append(f"{repeats:,} of {len(self.users or ()):,} names of users are repeated: {AS_SUBJECTS}")
@@ -327,7 +327,7 @@ def _printed(table: pd.DataFrame, arms: tuple[str, str]) -> list[str]:
         if room >= 12:
             break
     named = [(str(name), *row) for name, row in zip(table["metric"], of[1:], strict=True)]
-    return [line.rstrip() for line in aligned(TextTable(("metric", *of[0]), named), longest=max(room, 8))]
+    return [line.rstrip() for line in aligned(TextTable(("metric", *of[0]), named))]
 
 
 def _percent(value: float) -> str:
