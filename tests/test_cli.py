@@ -38,12 +38,14 @@ def test_fit_prints_shape_table_sentence_and_time(csv: Path, capsys: pytest.Capt
         assert name in out
     assert out.splitlines()[1].startswith("3 of 30 features have a mean other than 0 (2 up, 1 down), provided that")
     assert "-v adds details" in out
-    assert "What is promised" not in out
+    assert "Details" not in out
     assert "Seed" not in out
     run("fit", csv, "--id", "user", "--seed", "3", "--test", "buckets", "-v")
     out = " ".join(capsys.readouterr().out.split())
     assert "Tested: 30 features by signs of buckets of 1, 2 and 4 rows, from 300 rows" in out
-    assert "Details: What is promised at level 0.05" in out
+    assert "Details: With probability at most 5\N{NO-BREAK SPACE}% both happen" in out.replace(
+        "5 %", "5\N{NO-BREAK SPACE}%"
+    )
     assert "-v adds details" not in out
     assert "Seed 3;" in out
 

@@ -19,7 +19,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparsemean._cli import common_options
 from sparsemean.baselines import BaselineWarning
 from sparsemean.errors import visible
 

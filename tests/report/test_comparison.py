@@ -59,7 +59,7 @@ def test_one_paragraph_says_the_family_the_numbers_and_the_promise_once(several:
     sizes = [estimate.support.size for estimate in several.results.values()]
     assert min(sizes) >= 3
     assert f"Features selected: B: {sizes[0]}, NK: {sizes[1]}, <T>: {sizes[2]}." in said
-    assert said.count("What is promised") == 1
+    assert said.count("not a single selected feature is false") == 1
     assert lines[-1].startswith("Details: Together they are one family of 90 hypotheses")
     found = len({feature for each in several.results.values() for feature in each.support.tolist()})
     assert lines[0].replace("\N{NO-BREAK SPACE}", " ") == (

@@ -105,11 +105,11 @@ def test_shares_that_differ_are_named(women_and_men: Estimate) -> None:
             "two-sided",
             0.5,
             "9 of 12,625 features differ between M and F by more than 0.5 (",
-            "differ by 0.5 at most",
+            "less 0.5, are stochastically no larger than those of the reference, and, plus 0.5, no smaller",
         ),
         ("greater", 0.0, "9 of 12,625 features are higher in M than in F, ", "same distribution"),
-        ("greater", 0.5, "are higher in M than in F by more than 0.5, ", "are higher by 0.5 at most"),
-        ("less", 0.5, "are lower in M than in F by more than 0.5, ", "are lower by 0.5 at most"),
+        ("greater", 0.5, "are higher in M than in F by more than 0.5, ", "less 0.5, are stochastically no larger"),
+        ("less", 0.5, "are lower in M than in F by more than 0.5, ", "plus 0.5, are stochastically no smaller"),
     ],
 )
 def test_alternatives_and_smallest_effects(

@@ -82,7 +82,7 @@ def page_data(wording: Wording, *, tests: int = 1, again: DecidedAgain | None = 
         "level": plan.question.level,
         "selection": plan.question.selection,
         "seed": str(estimate.seed),
-        "null": None if estimate.shift is None else columns.rounded(estimate.shift[listed], 17),
+        "null": None if estimate.shift is None else columns.plain(estimate.shift[listed], 17),
         "without_any": WITHOUT_ANY,
         "n_selected": wording.k,
         "in_percent": estimate.effects is not None and estimate.effects.scale != "log1p",

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._fit.afterwards import dealt, intervals_of, plan_at
-from sparsemean._report.columns import logarithms, plain, rounded
+from sparsemean._report.columns import logarithms, plain
 from sparsemean._report.verdict import features_against
 from sparsemean._report.wording import Wording, percent, wording_of
 from sparsemean._stats import path
@@ -109,7 +109,7 @@ def rows_data(wording: Wording, *, most: int = MOST_POINTS) -> dict[str, object]
     rest = others if n > most else others[:0]
     return {
         "index": single.tolist(),
-        "scores": rounded(rows.scores[single]),
+        "scores": plain(rows.scores[single], 4),
         "names": None if wording.row_names is None else [wording.row(row) for row in single.tolist()],
         "groups": None if labels is None else labels[single].tolist(),
         "reasons": [features_against(wording, features[:MOST_REASONS]) for features in wording.against[:MOST_TOLD]],
@@ -212,16 +212,16 @@ def _stop(wording: Wording, share: float, some: IntArray, *, again: DecidedAgain
     decided = told.estimate
     known: dict[str, object] = {
         "log10_p": logarithms(decided, some),
-        "p_adjusted": rounded(decided.p_adjusted[some], 3),
-        "q_value": rounded(decided.q_values[some], 3),
+        "p_adjusted": plain(decided.p_adjusted[some], 3),
+        "q_value": plain(decided.q_values[some], 3),
     }
     room = MOST_AGAIN // tests // max(1, wording.plan.n_rows * len(again.stops))
     room = room if room >= min(FEWEST_AGAIN, some.size) else 0
     flat = estimate.support[np.isnan(estimate.intervals[estimate.support, 0])]  # no interval at any share
     ends = _intervals(decided, np.setdiff1d(np.intersect1d(decided.support, some[:room]), flat))
     if ends is not None:
-        short = [[float(f"{end:.5g}") for end in side] for side in ends[some[:room]].T]
-        known |= {"ci_low": plain(short[0]), "ci_high": plain(short[1])}
+        low, high = ends[some[:room]].T
+        known |= {"ci_low": plain(low, 5), "ci_high": plain(high, 5)}
     return {**stop, "words": _in_words(told), "bar": _bar(decided), **known}
 
 
@@ -279,11 +279,11 @@ def _values(column: FloatArray, sides: Sequence[npt.NDArray[np.bool_]], suspects
     others = [np.sort(trusted[side & np.isfinite(trusted)]) for side in sides]
     spread = [np.linspace(0, each.size - 1, min(each.size, MOST_VALUES)).round().astype(np.intp) for each in others]
     return {
-        "values": [rounded(each[places]) for each, places in zip(others, spread, strict=True)],
-        "boxes": [rounded(np.quantile(each, (0.25, 0.5, 0.75))) if each.size else [] for each in there],
+        "values": [plain(each[places], 4) for each, places in zip(others, spread, strict=True)],
+        "boxes": [plain(np.quantile(each, (0.25, 0.5, 0.75)), 4) if each.size else [] for each in there],
         "n": [int(each.size) for each in there],
         "suspects": [
-            [k, side, *rounded(column[[row]])]
+            [k, side, *plain(column[[row]], 4)]
             for k, row in enumerate(suspects)
             for side, members in enumerate(sides)
             if members[row] and np.isfinite(column[row])

@@ -16,7 +16,7 @@ from sparsemean._fit.afterwards import numbers_of, strongest_first
 from sparsemean._fit.messages import how_tested
 from sparsemean._fit.power import at_rows, rows_needed
 from sparsemean._report.columns import LEAST_P
-from sparsemean._report.guarantees import MISSING, chosen_by_looking, of_null
+from sparsemean._report.guarantees import promise
 from sparsemean._report.verdict import (
     closest_in_words,
     selected_by_test,
@@ -28,7 +28,6 @@ from sparsemean._report.verdict import (
 )
 from sparsemean._report.wording import (
     REST,
-    RULES,
     TESTS,
     Several,
     Wording,
@@ -38,7 +37,7 @@ from sparsemean._report.wording import (
     wordings_of,
 )
 from sparsemean._stats import path
-from sparsemean._stats.planning import SELECTIONS, of_question
+from sparsemean._stats.planning import of_question
 from sparsemean._stats.power import power_of
 from sparsemean._util.checks import list_names, pluralize
 from sparsemean._util.files import map_text
@@ -370,7 +369,7 @@ def _from(wording: Wording) -> str:
 
 def _details(wording: Wording) -> list[str]:
     """Say what is promised, of how many bad rows at least, and what the values are."""
-    promised = _of_paper(wording.plan) if wording.paper else promise(wording.plan)
+    promised = _of_paper(wording.plan) if wording.paper else promise([wording])
     if not wording.k:
         return [promised]
     refinement = wording.estimate.status.refinement
@@ -401,15 +400,6 @@ def _of_paper(plan: Plan) -> str:
         f"zero less the share below must reach {threshold:.3f} (the paper's rule after {walk.select_at} iterations, "
         "which has no stated error rate)."
     )
-
-
-def promise(plan: Plan) -> str:
-    """Say what is promised under a plan, and for which features."""
-    gaps = f", {MISSING[0]}" if plan.question.missing == "omit" else ""
-    rule = RULES[plan.question.selection]
-    said = f"{SELECTIONS[plan.question.selection]}: {rule.after_looking if chosen_by_looking(plan) else rule.promise}"
-    null = of_null(plan).features
-    return f"What is promised at level {plan.question.level:g}, for {null} and independent rows{gaps}: {said}."
 
 
 # Of several tests in one family.
@@ -444,7 +434,7 @@ def _details_of_tests(tests: Sequence[Wording]) -> list[str]:
     plan = tests[0].plan
     sentences = [
         f"Together they are one family of {plan.n_hypotheses:,} hypotheses: what is promised holds of all tests at "
-        f"once. {promise(plan)}",
+        f"once. {promise(tests)}",
         TESTS[plan.question.target, True].estimates.format(direction="label minus reference"),
     ]
     if all(each.reference == REST for each in tests):

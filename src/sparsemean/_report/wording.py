@@ -61,20 +61,17 @@ ADJUSTED, Q = Compared("adjusted p", "p adjusted", "p_adjusted"), Compared("q", 
 
 @dataclass(frozen=True, slots=True)
 class RuleWords:
-    """What one rule of selection promises, in the lengths in which it is said."""
+    """What one rule of selection promises."""
 
     error: str
     """The kind of error it bounds."""
-    promise: str
-    """In a summary, after the assumptions."""
-    after_looking: str
-    """The same where as many bad rows are allowed for as look bad (``contamination="auto"``)."""
-    sentence: str = ""
-    """On the page, with ``confidence``, ``level`` and what may have been ``replaced``."""
-    after_looking_sentence: str = ""
-    """On the page, with ``level``, ``worst``, which is level·H_d, and that ``no_more`` are bad."""
+    promise: str = ""
+    """With ``confidence``, ``level`` and what may have been ``replaced``."""
+    after_looking: str = ""
+    """The same where as many bad rows are allowed for as look bad (``contamination="auto"``), with ``level``,
+    ``worst``, which is level·H_d, and that ``no_more`` are bad."""
     not_promised: str = ""
-    """On the page, with ``units`` and ``level``."""
+    """With ``units`` and ``level``."""
     compared: Compared = ADJUSTED
     all_shares: bool = False
     """Whether a feature is real or more rows are bad, for all shares of bad rows at once."""
@@ -85,27 +82,18 @@ class RuleWords:
 RULES = {
     "fwer": RuleWords(
         error="family-wise error",
-        promise="with probability 1 − level no false feature is listed, whatever m rows an adversary replaced",
-        after_looking="the probability that both happen, a false feature is listed and no more rows are bad than were "
-        "allowed for by looking, is at most level, whatever those rows are (of both together, not of the first given "
-        "the second)",
-        sentence="With probability at least {confidence} not a single selected feature is false, however the features "
+        promise="With probability at least {confidence} not a single selected feature is false, however the features "
         "depend on each other, and {replaced}.",
-        after_looking_sentence="With probability at most {level} both happen: {no_more}, and a selected feature is "
+        after_looking="With probability at most {level} both happen: {no_more}, and a selected feature is "
         "false; however the features depend on each other and whatever the bad {units} are. It is the probability of "
         "both together, not of the second given the first.",
         all_shares=True,
     ),
     "fdr": RuleWords(
         error="false discovery rate",
-        promise="expected share of false features at most level, for independent or positively dependent features and "
-        "no adversary",
-        after_looking="expected share of false features, counted where no more rows are bad than were allowed for "
-        "by looking, at most level·(1 + 1/2 + … + 1/d): at a number that was chosen by looking level itself is not "
-        "proved",
-        sentence="On average at most {level} of the selected features are false, for features that are independent or "
+        promise="On average at most {level} of the selected features are false, for features that are independent or "
         "positively dependent, as long as no one hides true signals.",
-        after_looking_sentence="On average at most {worst} of the selected features are false, counted where "
+        after_looking="On average at most {worst} of the selected features are false, counted where "
         "{no_more}: the number of bad {units} was chosen by looking, so that only level·(1 + 1/2 + … + 1/d) is proved. "
         "The rules “fwer” and “fdr_by” hold in full.",
         not_promised="The share of false features once {units} have been replaced: hiding true signals can raise it "
@@ -115,19 +103,14 @@ RULES = {
     ),
     "fdr_by": RuleWords(
         error="false discovery rate",
-        promise="expected share of false features at most level, whatever m rows were replaced",
-        after_looking="expected share of false features, counted where no more rows are bad than were allowed for "
-        "by looking, at most level",
-        sentence="On average at most {level} of the selected features are false, however the features depend on each "
+        promise="On average at most {level} of the selected features are false, however the features depend on each "
         "other, and {replaced}.",
-        after_looking_sentence="On average at most {level} of the selected features are false, counted where "
+        after_looking="On average at most {level} of the selected features are false, counted where "
         "{no_more}, however the features depend on each other.",
         compared=Q,
     ),
     "paper": RuleWords(
         error="no error rate",
-        promise="no error rate",
-        after_looking="no error rate",
         not_promised="How many selected features are false: the paper’s rule has no error rate, and far rows on one "
         "side can hide a mean of the other sign. Adjusted p-values say which of them Holm would have selected.",
     ),
