@@ -18,7 +18,7 @@ from house import FILES
 
 ROOMS = [
     "errors", "_util", "_kernels", "_stats", "_data", "_counts", "_evidence", "result", "baselines",
-    "_fit", "plots", "_report", "estimators", "tl", "experiments", "federated", "simulate", "datasets", "studies",
+    "_fit", "_report", "plots", "estimators", "tl", "experiments", "federated", "simulate", "datasets", "studies",
     "_cli", "__main__",
 ]  # fmt: skip
 """Each may import what stands before it. The front door, ``__init__``, is loaded first of all and imports lazily."""

@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 
 from sparsemean import Estimate, sparse_mean
+from sparsemean._report.plot_data import rejection_p
 from sparsemean.plots._style import GRID, ONE_BY_ONE, count_cells
-from sparsemean.plots.features import rejection_p
 
 
 def points(ax: Axes, marker: str) -> np.ndarray:

@@ -189,4 +189,4 @@ def test_differences_within_pairs_are_named(estimate: Estimate) -> None:
     pairs = changed(estimate, class_names=np.array(["before", "after"]))
     assert "Estimates are differences within pairs, after minus before." in summary(pairs)
     assert wording_of(pairs).test.effect == "Difference within pairs, after minus before"
-    assert pairs.plot_forest().get_xlabel() == "difference within pairs, after minus before, in units of the data"
+    assert pairs.plot_forest().get_xlabel() == "Difference within pairs, after minus before, in units of the data"

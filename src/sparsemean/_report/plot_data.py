@@ -1,4 +1,4 @@
-"""The data of each plot on the page, small enough to travel with it."""
+"""The numbers of each plot, and what of them travels with the page: little enough for mail."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from sparsemean._stats import path
 from sparsemean._stats.decision import Decision, error_after_selection
 from sparsemean._stats.planning import bad_rows
 from sparsemean._stats.row_scores import limit
+from sparsemean._util.plans import Plan
 from sparsemean._util.records import FloatArray, IntArray
-from sparsemean.plots.bad_rows import lost_at, planned_share, steps, why_not_judged
-from sparsemean.plots.features import rejection_p
 from sparsemean.result import Estimate
 
 # What follows bounds the data of a plot whatever n and d are, so that pages stay small enough to be sent by mail.
@@ -53,6 +52,38 @@ def _range(values: FloatArray) -> tuple[float, float]:
 
 # How many features are left as more rows may be bad.
 
+
+def steps(lost: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return the shares at which features are lost, 0 before them, and how many are left from each on.
+
+    Examples
+    --------
+    >>> shares, left = steps(np.array([0.05, np.nan, 0.05, 0.08]))
+    >>> shares.tolist(), left.tolist()
+    ([0.0, 0.05, 0.08], [3, 1, 0])
+    """
+    ends, number = np.unique(lost[~np.isnan(lost)], return_counts=True)
+    left = np.concatenate(([number.sum()], number.sum() - np.cumsum(number)))
+    return np.concatenate(([0.0], ends)), left.astype(np.intp)
+
+
+def lost_at(estimate: Estimate) -> FloatArray:
+    """Return the smallest share of bad rows at which each feature is no longer selected; NaN where it never is."""
+    return first_beyond(estimate.plan, estimate.max_contamination)
+
+
+def first_beyond(plan: Plan, share: float | FloatArray) -> FloatArray:
+    """Return the next share that allows for one bad row more, of either group where there are two."""
+    return np.asarray(np.min([(np.floor(share * n + 1e-9) + 1) / n for n in plan.sizes or (plan.n_units,)], axis=0))
+
+
+def planned_share(plan: Plan) -> float | None:
+    """Return the share that allows for as many bad rows as the plan does; None where none does for both groups."""
+    share = min(plan.bad_shares)
+    same = plan.sizes is None or tuple(bad_rows(n, share) for n in plan.sizes) == plan.bad_by_group
+    return share if same else None
+
+
 MOST_STEPS = 500
 IN_WORDS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)
 """Shares of bad rows in the table beside the picture."""
@@ -82,6 +113,20 @@ def robustness_data(wording: Wording) -> dict[str, object]:
 
 
 # How far rows contradict the rest; suspects by name, very many others counted on a grid.
+
+
+def why_not_judged(estimate: Estimate) -> str:
+    """Say why rows have no scores; empty where they have."""
+    if estimate.rows is not None and estimate.rows.scores.any():
+        return ""
+    if estimate.plan.sizes:
+        return "no feature tells the groups apart"
+    if estimate.rows is None:
+        return "the rows were not at hand"
+    if not estimate.plan.question.screen_rows:
+        return "screening was off"
+    return estimate.status.screening or "no feature is fit to judge them by"
+
 
 MOST_POINTS = 3_000
 MOST_SUSPECTS = 2_000
@@ -124,6 +169,21 @@ def rows_data(wording: Wording, *, most: int = MOST_POINTS) -> dict[str, object]
 
 
 # Effect against evidence: selected features are in the table, the others are counted on a grid.
+
+
+def rejection_p(estimate: Estimate) -> float | None:
+    """Return a p-value that parts the features the rule rejects from the others; None for the paper's rule.
+
+    With R of d rejected, Holm's next p-value is above level/(d − R) and the R before are not; those of Benjamini and
+    Hochberg are parted by R·level/d (one that could have been rejected alone, where none is).
+    """
+    plan, rule = estimate.plan, estimate.decision.rule
+    if plan.question.selection == "paper":
+        return None
+    rejected = estimate.support.size if plan.sizes else int(np.sum(estimate.decision.last >= plan.bad_rows))
+    line = rule.next_error(rejected if rule.step_down else max(1, rejected), plan.n_hypotheses)
+    # Features that other tests of the family reject let this one reject more: up to the largest p-value selected.
+    return max(line, float(estimate.p_values[estimate.support].max(initial=0.0))) if plan.sizes else line
 
 
 def volcano_data(wording: Wording, listed: IntArray) -> dict[str, object]:

@@ -6,7 +6,7 @@ side, or what is tested is called stands in one table each.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -160,7 +160,7 @@ TESTS = {
     ("centre", True): TestWords(
         "Shift, {direction}",
         "Cliff’s delta",
-        "Cliff’s delta, from −1 to 1: share of pairs in which {label} is larger less those with it smaller",
+        "Share of pairs in which {label} is larger less those with it smaller, from −1 to 1",
         "the median of all differences",
         "Estimates are shifts, {direction}; a difference of means, a lift or a fold change carries no guarantee.",
     ),
@@ -362,12 +362,17 @@ class Wording:
 
 
 def wording_of(
-    estimate: Estimate, names: Names | None = None, *, row_names: Sequence[object] | None = None, title: str = ""
+    estimate: Estimate,
+    names: Names | None = None,
+    *,
+    row_names: Sequence[object] | None = None,
+    title: str = "",
+    shown: Callable[[object], str] = visible,
 ) -> Wording:
     """Answer each question about an estimate; groups and rows are called by the names given, else by their own."""
     plan, own, groups = estimate.plan, ("", ""), bool(estimate.plan.sizes)
     if estimate.class_names is not None and (groups or estimate.paired):
-        reference, label = map(visible, estimate.class_names)
+        reference, label = map(shown, estimate.class_names)
         own = REST if plan.rest else reference, label
     reference, label = (names or own) if groups else own
     filled = {"direction": direction((reference, label)), "label": label}

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.text import Annotation
 
-    from sparsemean.result import Estimate
-
 CHOSEN, ALARM, REST, GUIDE = "#0072b2", "#d55e00", "0.6", "0.35"
 """Selected features, suspect rows and plans; what asks for attention; the rest; lines to read by."""
 CYCLE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
@@ -108,13 +106,6 @@ def shown(name: object, most: int = 24) -> str:
         tail = (most - 1) * 2 // 5
         plain = f"{plain[: most - 1 - tail]}…{plain[len(plain) - tail :]}"
     return plain.replace("$", r"\$")
-
-
-def group_names(estimate: Estimate) -> tuple[str, str]:
-    """Return the names of the reference and of the label, as matplotlib is to show them."""
-    assert estimate.class_names is not None
-    reference, label = map(shown, estimate.class_names)
-    return "the rest" if estimate.plan.rest else reference, label
 
 
 def dashed(draw: Callable[..., object], *at: object, zorder: int = 1, label: str = "_nolegend_") -> None:
