@@ -56,7 +56,7 @@ def test_the_summary_has_sizes_shares_labels_and_direction(women_and_men: Estima
 def test_suspects_come_with_the_features_against_them(women_and_men: Estimate) -> None:
     first, second, third, _ = (str(i) for i in women_and_men.support[:4])
     said = worst_first(wording_of(women_and_men))
-    assert said.startswith("Suspects, worst rows first, ")
+    assert said.startswith("Suspects, worst rows first (counted from 0), with")
     assert said.endswith(f"31 ({first}, {second}, {third}, …), 7 ({second}).")
     assert said in summary(women_and_men)
     content = page_data(page_wording(women_and_men))

@@ -103,7 +103,7 @@ def report(estimate: Estimate | Comparison, title: str, seconds: float, *, more:
     lines = [
         heading(estimate, title),
         *summary.verdict_and_table(estimate, most=SHOWN, width=width, rest=ALL_OF_THEM),
-        *(summary.wrap(note, width) for note in summary.notes(summary.shared_notes(estimate))),
+        *(summary.wrap(note, width) for note in summary.notes(estimate)),
         f"{seed}{seconds:.2f} s in all, {tests[-1].status.seconds:.2f} s for the fit.",
         *([more] if more else []),
     ]

@@ -13,8 +13,7 @@ import numpy.typing as npt
 from sparsemean._report import guarantees
 from sparsemean._report.wording import REST, RULES, Wording
 from sparsemean._stats.planning import SELECTIONS
-from sparsemean._util.records import FloatArray, IntArray
-from sparsemean.result import Estimate
+from sparsemean._util.records import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,7 +91,7 @@ def described_columns(values: Mapping[str, npt.ArrayLike] | pd.DataFrame, wordin
     effects, extra, nothing = wording.estimate.effects, set[str](), {"log10_p"}
     if wording.names:
         extra = EXTRA | {"p_adjusted", "q_value"} - {wording.rule.compared.column}
-        nothing = {"entry_time", "bucket_size", *(["beta"] if wording.ranked else [])}  # auc says the same
+        nothing = {"entry_time", "bucket_size", *(["beta"] if wording.test.ranked else [])}  # auc says the same
     if effects is not None and effects.scale == "log1p":
         extra |= {"lift"}  # a ratio of logarithms says nothing
     # Neither counts nor their logarithms have no fold change.
@@ -120,7 +119,7 @@ def _terms(wording: Wording) -> dict[str, str]:
     short = [name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…" for name in called]
     ranks = plan.question.test == "ranks" and not wording.names
     beyond = "beyond those allowed for must be replaced, at least, before the feature can drop out"
-    if wording.paper:  # whose support no p-value decides: Holm's, at the same level, is what bad rows move
+    if wording.rule.paper:  # whose support no p-value decides: Holm's, at the same level, is what bad rows move
         beyond = "must be replaced, at least, before Holm would judge the feature differently"
     return {
         **guarantees.terms(wording),
@@ -163,11 +162,6 @@ def _plain(value: object, digits: int | None) -> object:
         return None if math.isnan(value) else "inf" if value > 0 else "-inf"
     short = value if digits is None else float(f"{value:.{digits}g}")
     return int(short) if digits is not None and short.is_integer() else short
-
-
-def logarithms(estimate: Estimate, features: IntArray) -> list[object]:
-    """Return log₁₀ p of features, close enough for p to two digits, however small it is."""
-    return plain(np.round(estimate.log10_p[features], 4) + 0.0)  # no −0.0
 
 
 # Numbers as they are shown: the scripts of the page write them in the same way.

@@ -114,13 +114,13 @@ def guarantees_of(wording: Wording) -> Guarantees:
 
 
 def promise(tests: Sequence[Wording]) -> str:
-    """Say what a summary says of a test, or of several: what the rule promises, and which features count as false."""
+    """Say in a summary of a test, or of several, what the rule promises and on which assumptions: the first ones."""
     first, filled = tests[0], terms(tests[0])
     if len(tests) > 1:  # each has its own number of bad rows
         filled["replaced"] = "with as many {units} replaced by anything as are allowed for".format(**filled)
         filled["no_more"] = NO_MORE.format(**filled)
-    sentences = [_rule(first).format(**filled), false_features(first.plan)[0], _independent(first)]
-    return " ".join([*sentences, *([MISSING] if first.plan.question.missing == "omit" else [])])
+    rule, gaps = _guaranteed(first)[0], MISSING if first.plan.question.missing == "omit" else ""
+    return " ".join(part for part in (rule.format(**filled), *_assumed(first)[:2], gaps) if part)
 
 
 def chosen_by_looking(plan: Plan) -> bool:
@@ -176,13 +176,20 @@ def terms(wording: Wording) -> dict[str, str]:
     """Return what the sentences of the tables are filled in with."""
     plan, units = wording.plan, f"{wording.noun}s"
     no_more = f"{NO_MORE.format(units=units)} (here {wording.bad if plan.bad_rows else 'none'})"
+    # Nothing is dealt between groups, so there is no seed to know.
+    known = "the data and the seed" if plan.question.test == "buckets" and not wording.names else "the data"
+    replaced = f"even if someone who knows {known} replaced any {wording.bad} by anything"
+    if chosen_by_looking(plan):
+        replaced = f"where {no_more}"
+    elif not plan.bad_rows:
+        replaced = f"if none of the {plan.n_units:,} {units} is bad"
     return {
         "units": units,
         "each": wording.each,
         "one": f"{units} of one of the groups" if wording.names else units,
         "bad": wording.bad,
         "shares": wording.shares,
-        "replaced": _replaced(wording, no_more),
+        "replaced": replaced,
         "no_more": no_more,
         "worst": percent(min(1.0, worst_share(plan))),
         "level": percent(plan.question.level),
@@ -197,34 +204,17 @@ def worst_share(plan: Plan) -> float:
     return plan.question.level * harmonic(plan.n_hypotheses)
 
 
-def _replaced(wording: Wording, no_more: str) -> str:
-    """Say what an adversary may have done."""
-    plan = wording.plan
-    if chosen_by_looking(plan):
-        return f"where {no_more}"
-    if plan.bad_rows == 0:
-        return f"if none of the {plan.n_units:,} {wording.noun}s is bad"
-    # Nothing is dealt between groups, so there is no seed to know.
-    known = "the data and the seed" if plan.question.test == "buckets" and not wording.names else "the data"
-    return f"even if someone who knows {known} replaced any {wording.any_bad(wording.noun)} by anything"
-
-
-def _rule(wording: Wording) -> str:
-    """Return what the rule promises."""
-    return wording.rule.after_looking if chosen_by_looking(wording.plan) else wording.rule.promise
-
-
 def _guaranteed(wording: Wording) -> list[str]:
     question, rule, some = wording.plan.question, wording.rule, wording.k > 0
-    touched = "nothing of them" if wording.of_means and question.refine == "auto" else "the values only"
+    touched = "nothing of them" if wording.test.means and question.refine == "auto" else "the values only"
     screened = f"Selection, p-values, radius and intervals come from all rows: screening touches {touched}."
     return [
-        _rule(wording),
+        rule.after_looking if chosen_by_looking(wording.plan) else rule.promise,
         P_VALUES,
         f"That covers {wording.wrong_labels}." if wording.names and wording.plan.bad_rows else "",
         _intervals(wording) if some and wording.estimate.has_values else "",
         SURVIVES if some and rule.all_shares else "",
-        RADIUS if some and not wording.paper else "",
+        RADIUS if some and not wording.rule.paper else "",
         screened if some and question.screen_rows else "",
     ]
 
@@ -246,9 +236,19 @@ def _intervals(wording: Wording) -> str:
 
 
 def _assumed(wording: Wording) -> list[str]:
-    plan, groups = wording.plan, wording.names is not None
-    sentences = [_independent(wording), _bad_assumed(wording), *false_features(plan)]
-    if wording.of_means:
+    plan, noun, groups = wording.plan, wording.noun, wording.names is not None
+    false, *besides = false_features(plan)
+    independent = f"{noun.capitalize()}s are independent of each other. Several rows of one subject are not."
+    if groups and noun == "subject":
+        independent = "Subjects are independent of each other; each is compared by one mean, of equally many rows."
+    sentences = [false, independent, *besides]
+    if plan.bad_rows:
+        looked = f" {'More' if wording.more_look_bad else 'As many'} look bad." if plan.auto else ""
+        sentences.append(f"No more than {{bad}} are bad{': {shares}' if groups else ' ({shares})'}.{looked}")
+    elif plan.auto:
+        why = "none looks it" if wording.judged else f"{noun}s were not screened, so none is allowed for"
+        sentences.append(f"No {noun} is bad: {why}.")
+    if wording.test.means:
         test = wording.estimate.mean_test or wording.estimate.difference_test
         sentences += [SPLIT if test is not None and test.rows is not None else "", REST_MEAN if plan.rest else ""]
     elif groups:
@@ -257,23 +257,6 @@ def _assumed(wording: Wording) -> list[str]:
     elif seed_decides(wording.estimate):  # ranks are those of any seed
         sentences.append(SEED)
     return [*sentences, MISSING if plan.question.missing == "omit" else ""]
-
-
-def _independent(wording: Wording) -> str:
-    if wording.names and wording.noun == "subject":
-        return "Subjects are independent of each other; each is compared by one mean, of equally many rows."
-    return f"{wording.noun.capitalize()}s are independent of each other. Several rows of one subject are not."
-
-
-def _bad_assumed(wording: Wording) -> str:
-    """Say how many rows may be bad; empty where that none is stands in what is guaranteed."""
-    plan, noun = wording.plan, wording.noun
-    if plan.bad_rows:
-        looked = f" {'More' if wording.more_look_bad else 'As many'} look bad." if plan.auto else ""
-        share = ": {shares}" if wording.names else " ({shares})"
-        return f"No more than {{bad}} are bad{share}.{looked}"
-    why = "none looks it" if wording.judged else f"{noun}s were not screened, so none is allowed for"
-    return f"No {noun} is bad: {why}." if plan.auto else ""
 
 
 def seed_decides(estimate: Estimate) -> bool:
@@ -301,8 +284,8 @@ def _not_guaranteed(wording: Wording) -> list[str]:
         f"That all is found: a feature not listed may {verb}, too little to be told from noise and bad {{units}}.",
         _values(wording) if some else "",
         MEANS if some and wording.names else "",
-        MIXTURE if plan.rest and not wording.of_means else "",
-        SUSPECTS if wording.suspects.size else "",
+        MIXTURE if plan.rest and not wording.test.means else "",
+        SUSPECTS if wording.rows.suspects.size else "",
         f"The {apart:,} {APART}" if apart else "",
         "Anything, once more {units} are bad than a feature survives.",
     ]
@@ -312,8 +295,8 @@ def _values(wording: Wording) -> str:
     plan = wording.plan
     if not wording.estimate.has_values:
         return "How large a mean is: estimates and intervals need the rows, which were not at hand."
-    if wording.names or plan.question.refine == "" or (wording.of_means and plan.question.refine == "auto"):
+    if wording.names or plan.question.refine == "" or (wording.test.means and plan.question.refine == "auto"):
         return f"The estimate itself, {wording.test.estimator}, is robust, but only its interval has a bound."
-    bounded = wording.of_means or plan.question.refine == "auto"
+    bounded = wording.test.means or plan.question.refine == "auto"
     but = ", but it is kept inside its interval, which has one" if bounded else ""
     return f"The estimate itself: it is robust and was measured against many attacks, without a bound of its own{but}."

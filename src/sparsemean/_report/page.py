@@ -18,8 +18,8 @@ from sparsemean._report.columns import WITHOUT_ANY
 from sparsemean._report.guarantees import guarantees_of
 from sparsemean._report.plot_data import MOST_STOPS, STOPS_OF_MANY, DecidedAgain, stops_of
 from sparsemean._report.summary import TESTS_SHOWN, below_verdict, closest_first, overview, summary, without_bad_rows
-from sparsemean._report.verdict import MEANINGS, verdict, verdict_of, which_tests
-from sparsemean._report.wording import Several, Wording, direction, wording_of, wordings_of
+from sparsemean._report.verdict import MEANINGS, verdict, which_tests
+from sparsemean._report.wording import Several, Wording, wording_of, wordings_of
 from sparsemean._stats.planning import SELECTIONS
 from sparsemean._util.checks import pluralize
 from sparsemean._util.files import check_writable, replacing
@@ -49,7 +49,7 @@ def listed_features(wording: Wording, most: int) -> IntArray:
     chosen, last = strongest_first(estimate, estimate.support), estimate.max_contamination.copy()
     last[estimate.decision.skipped] = np.nan
     others = strongest_first(estimate, np.setdiff1d(np.flatnonzero(~np.isnan(last)), chosen))
-    if wording.paper:  # whose support is no matter of bad rows
+    if wording.rule.paper:  # whose support is no matter of bad rows
         others = others[:0]
     return np.concatenate((chosen, others[np.argsort(-last[others], kind="stable")]))[:most]
 
@@ -90,7 +90,7 @@ def page_data(wording: Wording, *, tests: int = 1, again: DecidedAgain | None = 
         "columns": [[c.key, c.heading, c.kind, c.digits, c.meaning, c.extra] for c in described],
         "table": [columns.plain(values[c.key]) for c in described],
         "index": listed.tolist(),
-        "log10_p": columns.logarithms(estimate, listed),
+        "log10_p": columns.plain(estimate.log10_p[listed], 7),
         "uncertified": {key: columns.plain(uncertified[key]) for key in ("feature", "estimate", "p_adjusted")},
         "volcano": plot_data.volcano_data(wording, listed),
         "shares": plot_data.share_data(wording, listed, again=again, tests=tests),
@@ -111,7 +111,7 @@ def settings(wording: Wording) -> list[tuple[str, str]]:
     said: dict[str, object] = {
         "Data": f"{plan.n_rows:,} rows, {plan.n_features:,} features",
         "Subjects": f"{plan.n_units:,}" if estimate.units is not None else "",
-        "Compared": f"{direction(wording.names)}{wording.strata}, {wording.groups}" if wording.names else "",
+        "Compared": f"{wording.direction}{wording.strata}, {wording.groups}" if wording.names else "",
         "Family": f"{plan.n_hypotheses:,} hypotheses of {plan.n_tests:,} tests" if plan.n_tests > 1 else "",
         "Test": estimate.status.test,
         "contamination": f"{'auto, as many as look bad: ' if plan.auto else ''}{wording.bad} ({wording.shares})",
@@ -129,7 +129,7 @@ def settings(wording: Wording) -> list[tuple[str, str]]:
             "bucket_sizes": ", ".join(map(str, walk.bucket_sizes)),
             "n_buckets": walk.n_buckets or "",
             "step_size, init_scale": f"{walk.eta:g}, {walk.alpha:g}",
-            "n_iter": f"{walk.select_at}, {walk.estimate_at or 'the limit'}" if wording.paper else "",
+            "n_iter": f"{walk.select_at}, {walk.estimate_at or 'the limit'}" if wording.rule.paper else "",
             "min_selected": walk.min_selected or "",
         }
     said |= {"random_state": estimate.seed, "Fitted in": f"{estimate.status.seconds:.2f} s"}
@@ -204,7 +204,7 @@ def page_of(
             now=datetime.now(UTC),
             versions=first.estimate.status.versions,
             uncertified=apart is not None and apart.features.size,
-            style=_asset("style.css"),
+            style=(HERE / "style.css").read_text(encoding="utf-8"),
             script=script(),
             **own,
         )
@@ -247,7 +247,7 @@ def html_of_test(
             heading=heading,
             content=content,
             first=min(columns.FIRST, wording.k or WITHOUT_ANY),
-            verdict=verdict_of(wording),
+            verdict=verdict(wording.estimate, row_names=wording.row_names),
             kinds=MEANINGS,
             rest=below_verdict(wording.estimate),
             promises=guarantees_of(wording),
@@ -260,7 +260,7 @@ def html_of_test(
 
 def script() -> str:
     """Return the script of every page: one function, whose names nobody else can see."""
-    parts = "\n".join(_asset(f"{name}.js") for name in SCRIPTS)
+    parts = "\n".join((HERE / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
     return f'(() => {{\n"use strict";\n{parts}\n}})();'
 
 
@@ -288,7 +288,3 @@ def embed(content: object) -> str:
     for letter in "<>&\u2028\u2029":
         text = text.replace(letter, f"\\u{ord(letter):04x}")
     return text
-
-
-def _asset(name: str) -> str:
-    return (HERE / name).read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._fit.afterwards import dealt, intervals_of, plan_at
-from sparsemean._report.columns import logarithms, plain
+from sparsemean._report.columns import plain
 from sparsemean._report.verdict import features_against
 from sparsemean._report.wording import Wording, percent, wording_of
 from sparsemean._stats import path
@@ -36,18 +36,12 @@ def count_on_grid(x: FloatArray, y: FloatArray, cells: tuple[int, int] = CELLS) 
     """
     if not x.size:
         return {"x": [0.0, 1.0, 1], "y": [0.0, 1.0, 1], "cells": [], "total": 0, "most": 0}
-    ranges = [_range(x), _range(y)]
-    histogram, _, _ = np.histogram2d(x, y, bins=cells, range=ranges)
+    histogram, *edges = np.histogram2d(x, y, bins=cells)
     i, j = np.nonzero(histogram)
     listed = np.column_stack((i, j, histogram[i, j].astype(np.int64))).ravel()
-    across, up = ([float(low), float(high), number] for (low, high), number in zip(ranges, cells, strict=True))
+    across, up = ([float(edge[0]), float(edge[-1]), edge.size - 1] for edge in edges)
     most = int(histogram.max())
     return {"x": across, "y": up, "cells": listed.tolist(), "total": int(x.size), "most": most}
-
-
-def _range(values: FloatArray) -> tuple[float, float]:
-    low, high = float(values.min()), float(values.max())
-    return (low, high) if high > low else (low - 0.5, high + 0.5)
 
 
 # How many features are left as more rows may be bad.
@@ -68,13 +62,12 @@ def steps(lost: FloatArray) -> tuple[FloatArray, IntArray]:
 
 
 def lost_at(estimate: Estimate) -> FloatArray:
-    """Return the smallest share of bad rows at which each feature is no longer selected; NaN where it never is."""
-    return first_beyond(estimate.plan, estimate.max_contamination)
+    """Return the smallest share of bad rows at which each feature is no longer selected; NaN where it never is.
 
-
-def first_beyond(plan: Plan, share: float | FloatArray) -> FloatArray:
-    """Return the next share that allows for one bad row more, of either group where there are two."""
-    return np.asarray(np.min([(np.floor(share * n + 1e-9) + 1) / n for n in plan.sizes or (plan.n_units,)], axis=0))
+    That is the next share that allows for one bad row more, of either group where there are two.
+    """
+    sizes, last = estimate.plan.sizes or (estimate.plan.n_units,), estimate.max_contamination
+    return np.asarray(np.min([(np.floor(last * n + 1e-9) + 1) / n for n in sizes], axis=0))
 
 
 def planned_share(plan: Plan) -> float | None:
@@ -139,7 +132,7 @@ def rows_data(wording: Wording, *, most: int = MOST_POINTS) -> dict[str, object]
 
     More than ``most`` rows are not drawn one by one, but for the suspects.
     """
-    rows, labels, suspects = wording.estimate.rows, wording.estimate.labels, wording.suspects
+    rows, labels, suspects = wording.estimate.rows, wording.estimate.labels, wording.rows.suspects
     if rows is None or not rows.scores.any():
         nothing: dict[str, object] = {"index": [], "scores": [], "n_suspects": 0, "n_shown": 0, "mass": None}
         return {
@@ -157,7 +150,9 @@ def rows_data(wording: Wording, *, most: int = MOST_POINTS) -> dict[str, object]
         "scores": plain(rows.scores[single], 4),
         "names": None if wording.row_names is None else [wording.row(row) for row in single.tolist()],
         "groups": None if labels is None else labels[single].tolist(),
-        "reasons": [features_against(wording, features[:MOST_REASONS]) for features in wording.against[:MOST_TOLD]],
+        "reasons": [
+            features_against(wording, features[:MOST_REASONS]) for features in wording.rows.reasons[:MOST_TOLD]
+        ],
         "kinds": list(rows.kinds[:MOST_TOLD]),
         "n_kinds": dict(Counter(rows.kinds)),
         "n_shown": int(shown.size),
@@ -194,7 +189,7 @@ def volcano_data(wording: Wording, listed: IntArray) -> dict[str, object]:
     mass = count_on_grid(estimate.beta[others], np.abs(estimate.log10_p[others]))
     rate = (
         path.selection_threshold(plan.walk.select_at, alpha=plan.walk.alpha, eta=plan.walk.eta)
-        if wording.paper
+        if wording.rule.paper
         else math.inf
     )
     return {"mass": mass, "rate": rate if rate <= 1 else None}
@@ -253,7 +248,7 @@ def share_data(wording: Wording, listed: IntArray, *, again: DecidedAgain, tests
     """
     planned, bar = planned_share(wording.plan), _bar(wording.estimate)
     fit: dict[str, object] = {"fit": True, "n": wording.k, "share": planned, "words": _in_words(wording), "bar": bar}
-    if wording.paper:  # its support is no matter of bad rows
+    if wording.rule.paper:  # its support is no matter of bad rows
         return [fit]
     stops = [share for share in again.stops if planned is None or abs(share - planned) > ALIKE]
     some = listed[: MOST_CELLS // tests // (1 + len(stops))]
@@ -271,7 +266,7 @@ def _stop(wording: Wording, share: float, some: IntArray, *, again: DecidedAgain
         return {**stop, "words": f"{percent(share)} bad {wording.each}", "bar": None}
     decided = told.estimate
     known: dict[str, object] = {
-        "log10_p": logarithms(decided, some),
+        "log10_p": plain(decided.log10_p[some], 7),
         "p_adjusted": plain(decided.p_adjusted[some], 3),
         "q_value": plain(decided.q_values[some], 3),
     }

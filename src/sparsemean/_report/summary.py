@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from html import escape
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
@@ -31,7 +31,6 @@ from sparsemean._report.wording import (
     TESTS,
     Several,
     Wording,
-    direction,
     percent,
     wording_of,
     wordings_of,
@@ -72,6 +71,7 @@ class TextTable(NamedTuple):
 
     headings: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
+    footnote: str = ""
 
 
 def selected(wording: Wording, most: int) -> TextTable:
@@ -81,8 +81,8 @@ def selected(wording: Wording, most: int) -> TextTable:
     of = numbers_of(estimate, features)
     compared = wording.rule.compared
     # Of groups the share of pairs above is told: a shift may be 0 where zeros are many.
-    ranked = ["auc"] if wording.ranked else []
-    marked = has_centres(estimate)
+    ranked = ["auc"] if wording.test.ranked else []
+    marked = bool((estimate.skewed[estimate.support] == 1).any())
     rows = []
     for at, feature in enumerate(features):
         star = ("*" if estimate.skewed[feature] == 1 else " ") if marked else ""
@@ -92,16 +92,12 @@ def selected(wording: Wording, most: int) -> TextTable:
         auc = [f"{of[share][at]:.3f}" for share in ranked]
         last = _p_text(of[compared.column][at]), str(of["radius"][at]), survives
         rows.append((str(of["feature"][at]), value, interval, *auc, *last))
-    return TextTable(("feature", "estimate", "interval", *ranked, compared.heading, "radius", "survives"), rows)
+    headings = ("feature", "estimate", "interval", *ranked, compared.heading, "radius", "survives")
+    return TextTable(headings, rows, "* a centre, not a mean: the target “mean” is about means" if marked else "")
 
 
 def _p_text(p: float) -> str:
     return f"{p:.2g}" if p >= LEAST_P else f"< {LEAST_P:g}"
-
-
-def has_centres(estimate: Estimate) -> bool:
-    """Whether some selected feature looks skewed, so that its value is a centre and no mean."""
-    return bool((estimate.skewed[estimate.support] == 1).any())
 
 
 def closest(wording: Wording) -> TextTable:
@@ -122,7 +118,7 @@ def closest(wording: Wording) -> TextTable:
 def without_bad_rows(wording: Wording) -> Estimate:
     """Return what the evidence says if no row is bad; the estimate itself where it has none left."""
     estimate = wording.estimate
-    if not wording.plan.bad_rows or wording.paper or estimate.decision.evidence is None:
+    if not wording.plan.bad_rows or wording.rule.paper or estimate.decision.evidence is None:
         return estimate
     return estimate.at(0.0)
 
@@ -145,11 +141,11 @@ def _passes(estimate: Estimate, feature: int) -> str:
 def needed(wording: Wording) -> str:
     """Say which effect could have been found, and how many rows half of it takes; empty where that is not known."""
     plan = wording.plan
-    if wording.paper or plan.walk.n_buckets is not None or plan.n_strata > 1:
+    if wording.rule.paper or plan.walk.n_buckets is not None or plan.n_strata > 1:
         return ""
     if any(message.startswith(("nothing can", "no feature can")) for message in wording.estimate.status.messages):
         return ""  # the note says what is needed
-    if wording.names and wording.of_means:
+    if wording.names and wording.test.means:
         return ""
     asked, unit = of_question(plan, min_effect=0.0, selection="fwer"), wording.unit
     effect, rows = _effect_and_rows(asked, plan.n_units - plan.scale_rows)
@@ -160,7 +156,7 @@ def needed(wording: Wording) -> str:
         these, size = f"these {n_label:,} and {n_reference:,} {unit}s", f"a shift of about {effect:.2g}"
     else:
         these, size = f"these {plan.n_units - plan.scale_rows:,} {unit}s", f"a mean of about {effect:.2g}"
-    units = "times the scale" if wording.of_means else "standard deviations"
+    units = "times the scale" if wording.test.means else "standard deviations"
     beyond = f" beyond {plan.question.min_effect:g}" if plan.question.min_effect else ""
     wanted = f"{rows:,} {unit}s{' in all' if wording.names else ''}"
     takes = f"half of it takes about {wanted}" if rows else "half of it is out of reach at this share of bad rows"
@@ -208,9 +204,9 @@ NOTED = 4
 
 def printed(result: Estimate | Several) -> str:
     """Return verdict and table, as `print` shows them."""
-    messages = shared_notes(result)
-    more = f" and {len(messages) - NOTED} more notes" if len(messages) > NOTED else ""
-    lines = [*verdict_and_table(result), "", *(wrap(note) for note in notes(messages[:NOTED]))]
+    said = notes(result)
+    more = f" and {len(said) - NOTED} more notes" if len(said) > NOTED else ""
+    lines = [*verdict_and_table(result), "", *map(wrap, said[:NOTED])]
     return "\n".join((*lines, f"summary() has the details{more}."))
 
 
@@ -228,7 +224,7 @@ def verdict_and_table(
 
 def features_of(wording: Wording, most: int = SHOWN) -> TextTable:
     """Return the strongest of the selected features; where none is, those that are closest to it."""
-    if wording.k or wording.paper or not wording.plan.n_features:
+    if wording.k or wording.rule.paper or not wording.plan.n_features:
         return selected(wording, most)
     return closest(wording)
 
@@ -236,9 +232,8 @@ def features_of(wording: Wording, most: int = SHOWN) -> TextTable:
 def _table_of_one(wording: Wording, most: int, width: int, rest: str) -> list[str]:
     table = features_of(wording, most)
     more = [f"… and {wording.k - most:,} more{rest}"] if wording.k > most else []
-    marked = ["* a centre, not a mean: the target “mean” is about means"] if has_centres(wording.estimate) else []
-    takes = [wrap(sentence, width)] if not wording.k and (sentence := needed(wording)) else []
-    return [*aligned(table, width), *more, *marked, *takes] if table.rows else []
+    below = table.footnote if wording.k else needed(wording)
+    return [*aligned(table, width), *more, *([wrap(below, width)] if below else [])] if table.rows else []
 
 
 def _table_of_tests(result: Several, most: int, width: int, rest: str) -> list[str]:
@@ -316,20 +311,15 @@ def below_verdict(result: Estimate | Several) -> list[str]:
         done, promised = _done_and_found(tests[0]), _details(tests[0])
     else:
         done, promised = _done_and_found_of_tests(tests), _details_of_tests(tests)
-    lines = (" ".join(done), *notes(shared_notes(result)), f"Details: {' '.join(promised)}")
+    lines = (" ".join(done), *notes(result), f"Details: {' '.join(promised)}")
     return [visible(line) for line in lines]
 
 
-def notes(messages: Iterable[str]) -> list[str]:
-    """Return remarks as sentences."""
-    return [f"Note: {message}." for message in messages]
-
-
-def shared_notes(result: Estimate | Several) -> list[str]:
+def notes(result: Estimate | Several) -> list[str]:
     """Return the notes of a result; of several tests those that every one has, others stand in its own summary."""
     estimates = [result] if isinstance(result, Estimate) else result.results.values()
     first, *others = (each.status.messages for each in estimates)
-    return [message for message in first if all(message in messages for messages in others)]
+    return [f"Note: {note}." for note in first if all(note in messages for messages in others)]
 
 
 # Of one test.
@@ -338,9 +328,9 @@ def shared_notes(result: Estimate | Several) -> list[str]:
 def _done_and_found(wording: Wording) -> list[str]:
     """Say by what and from what was tested, what was looked for, and what else there is to see."""
     estimate, plan = wording.estimate, wording.plan
-    how = f" by {tested}" if (tested := how_tested(plan)) and not wording.paper else ""
+    how = f" by {tested}" if (tested := how_tested(plan)) and not wording.rule.paper else ""
     sentences = [f"Tested: {pluralize(plan.n_features, 'feature')}{how}, {_from(wording)}."]
-    if not wording.k and not wording.paper and plan.n_features:
+    if not wording.k and not wording.rule.paper and plan.n_features:
         sentences.append(needed(wording))
     if estimate.status.screening:
         sentences.append(f"{estimate.status.screening[0].upper()}{estimate.status.screening[1:]}.")
@@ -360,7 +350,7 @@ def _from(wording: Wording) -> str:
         rows = f"{plan.n_rows} {unit}s" if unit != "subject" else f"{plan.n_rows} rows of {plan.n_units} subjects"
         return f"from {rows} of which {plan.bad_rows or 'none'} may be bad{as_look}"
     strata = f",{wording.strata}" if wording.strata else ""
-    compared = f"{direction(wording.names)}{strata}, from {wording.groups}"
+    compared = f"{wording.direction}{strata}, from {wording.groups}"
     if not plan.bad_rows:
         return f"{compared}, of which none may be bad{as_look}"
     number = " and ".join(map(str, wording.allowed))
@@ -369,27 +359,23 @@ def _from(wording: Wording) -> str:
 
 def _details(wording: Wording) -> list[str]:
     """Say what is promised, of how many bad rows at least, and what the values are."""
-    promised = _of_paper(wording.plan) if wording.paper else promise([wording])
+    estimate, paper = wording.estimate, wording.rule.paper
+    promised = _of_paper(wording.plan) if paper else promise([wording])
     if not wording.k:
         return [promised]
-    refinement = wording.estimate.status.refinement
+    if wording.names:
+        least = f"{np.min(estimate.max_contamination[estimate.support]):.2%} bad {wording.each}"
+    else:
+        number = int(np.min(estimate.decision.last[estimate.support]))
+        least = f"{pluralize(number, f'bad {wording.noun}')} ({number / wording.plan.n_units:.2%} of all)"
     sentences = [
         promised,
-        "" if wording.paper else f"Every one of them survives at least {_survived(wording)}.",
+        "" if paper else f"Every one of them survives at least {least}.",
         wording.test.estimates,
-        f"Estimates are differences within pairs, {direction(wording.pair)}." if wording.pair else "",
-        f"Values on the support: {refinement}." if refinement else "",
+        f"Estimates are differences within pairs, {wording.direction}." if estimate.paired else "",
+        f"Values on the support: {estimate.status.refinement}." if estimate.status.refinement else "",
     ]
     return [sentence for sentence in sentences if sentence]
-
-
-def _survived(wording: Wording) -> str:
-    """Say how many bad rows the weakest selected feature survives."""
-    estimate = wording.estimate
-    if wording.names:
-        return f"{np.min(estimate.max_contamination[estimate.support]):.2%} bad {wording.noun}s of each group"
-    least = int(np.min(estimate.decision.last[estimate.support]))
-    return f"{pluralize(least, f'bad {wording.noun}')} ({least / wording.plan.n_units:.2%} of all)"
 
 
 def _of_paper(plan: Plan) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsemean._report.plot_data import first_beyond, lost_at, planned_share, steps, why_not_judged
+from sparsemean._report.plot_data import lost_at, planned_share, steps, why_not_judged
 from sparsemean._report.wording import wording_of
 from sparsemean._stats.planning import SELECTIONS
 from sparsemean._stats.row_scores import LABEL, TOGETHER, limit
@@ -71,7 +71,7 @@ def plot_robustness(estimate: Estimate, ax: Axes | None = None, *, labels: int =
         dashed(ax.axvline, share)
         at_plan = f"as planned: {' and '.join(map(str, wording.allowed))} bad, {pluralize(planned, 'feature')}"
         ax.plot([share], [planned], "D", color=ALARM, markersize=7, zorder=3, clip_on=False, label=at_plan)
-    ax.set(xlim=(0, max(float(shares[-1]), float(first_beyond(plan, share or 0.0)))), ylim=(0, 1.12 * float(left[0])))
+    ax.set(xlim=(0, max(float(shares[-1]), 1.05 * (share or 0.0))), ylim=(0, 1.12 * float(left[0])))
     ticker = require("matplotlib.ticker", extra="plots", purpose="plotting")
     ax.xaxis.set_major_formatter(ticker.PercentFormatter(1.0))
     ax.yaxis.set_major_locator(ticker.MaxNLocator(integer=True))
