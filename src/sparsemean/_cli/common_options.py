@@ -31,6 +31,8 @@ SHOWN, ALL_OF_THEM = 20, "; --out FILE.csv writes all of them"
 """Features that are printed, what was asked for stays in view on a terminal; and where the others are."""
 PATIENCE = 2.0
 """Seconds after which a command shows how far it is."""
+STEPS = 1000
+"""Of a whole, that a command shows."""
 WIDTH = 80
 """Columns of the narrowest terminal in use, and of logs."""
 MORE = "-v adds details: what is promised, and how it was done."
@@ -143,14 +145,15 @@ def waiting(what: str, quiet: bool) -> Iterator[None]:
     if quiet or not sys.stderr.isatty():
         yield
         return
-    from rich.console import Console
-
-    with Console(stderr=True, markup=False, emoji=False).status(visible(what), spinner="line"):
+    click.echo(f"{visible(what)} …", nl=False, err=True)
+    try:
         yield
+    finally:
+        click.echo("\r\x1b[K", nl=False, err=True)
 
 
-Progress = Callable[[float | None], None]
-"""Is told the share that is done, None before something else is printed."""
+Progress = Callable[[float], None]
+"""Is told the share that is done."""
 
 
 @contextlib.contextmanager
@@ -159,25 +162,17 @@ def progressing(what: str, quiet: bool) -> Iterator[Progress | None]:
     if quiet or not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
-    from rich.progress import Progress as Bar
+    began, bar = time.perf_counter(), click.progressbar(length=STEPS, label=what, file=sys.stderr)
 
-    began = time.perf_counter()
-    bar = Bar(console=Console(stderr=True), transient=True)
-    task = bar.add_task(what, total=1.0)
-
-    def update(share: float | None) -> None:
-        if share is None:
-            bar.stop()
-            return
+    def update(share: float) -> None:
         if time.perf_counter() - began > PATIENCE:
-            bar.start()
-        bar.update(task, completed=share)
+            bar.update(round(STEPS * share) - bar.pos)
 
     try:
         yield update
     finally:
-        bar.stop()
+        if bar.pos:
+            bar.render_finish()
 
 
 # Options that several commands have, and what is done about the files they name.
