@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sparsemean._cli.common_options import Progress
     from sparsemean._util.plans import Plan
     from sparsemean.result import Estimate
-    from sparsemean.studies.reproduce import Made
+    from sparsemean.studies.figures import Outcome
 
 SEX_LINKED = ("37583_at", "38355_at", "41214_at", "34477_at", "35885_at", "38446_at")
 """Five probes of genes on the Y chromosome and one of XIST, known from outside the data."""
@@ -217,7 +217,7 @@ def reproduce(figures: tuple[str, ...], out: Path, listing: bool, jobs: int | No
         with progressing("Trials of a figure", quiet=False) as show:
             progress = None if show is None else lambda done, total: show(done / total)
             chosen = paper.Options(out, n_jobs=jobs, progress=progress, **options)
-            report = make_figures(figures, chosen, made=lambda figure: _print_figure(figure, show))
+            report = make_figures(figures, chosen, made=partial(_print_figure, show))
     except KeyboardInterrupt:
         kept = f"interrupted; finished trials are kept in {out}: the same command goes on from there"
         raise click.Abort(kept) from None
@@ -226,15 +226,15 @@ def reproduce(figures: tuple[str, ...], out: Path, listing: bool, jobs: int | No
     echo(f"{visible(report.page)}: {report.summary.sentence()}")
 
 
-def _print_figure(made: Made, show: Progress | None) -> None:
-    """Say what became of a figure, where no bar stands in the way."""
+def _print_figure(show: Progress | None, outcome: Outcome, seconds: float) -> None:
+    """Say what became of a figure, on a line of its own."""
     from sparsemean.studies.published import summarise
 
     if show is not None:
         echo("", err=True)
-    compared = "" if made.outcome.agreement is None else f"  {summarise(made.outcome.agreement).sentence()}"
-    echo(f"{made.outcome.name:<22}{made.seconds:7.1f} s{compared}")
-    if made.outcome.text:
-        echo(f"\n{made.outcome.text}")
-    for note in made.outcome.notes:
+    compared = "" if outcome.agreement is None else f"  {summarise(outcome.agreement).sentence()}"
+    echo(f"{outcome.name:<22}{seconds:7.1f} s{compared}")
+    if outcome.text:
+        echo(f"\n{outcome.text}")
+    for note in outcome.notes:
         echo(click.wrap_text(note, 80, "  ", "  "))
