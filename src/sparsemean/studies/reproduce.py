@@ -101,12 +101,7 @@ def _agreement(records: Sequence[Record], summary: published.Summary, *, few: bo
     if not summary.points:
         return ""
     each = [(one.name, published.summarise(_frame(one.agreement))) for one in records if one.agreement]
-    by_figure = _frame(
-        [
-            {"figure": name, "points": one.points, "|z| ≤ 3": one.within, "share": f"{one.share:.1%}"}
-            for name, one in each
-        ]
-    )
+    counts = [(name, one.points, one.within, f"{one.share:.1%}") for name, one in each]
     caution = " So few trials hardly tell their own spread: many a |z| above 3 is chance." if few else ""
     return "\n".join(
         [
