@@ -19,7 +19,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparsemean._cli import common_options
 from sparsemean.baselines import BaselineWarning
 from sparsemean.errors import visible
 
@@ -58,17 +57,6 @@ def test_names_are_printed_as_they_are_with_controls_visible(file: Path, capsys:
     ]
     assert [name for name in shown if name not in out] == []
     assert not any(sign in out for sign in "\x1b\x07\u202e\t")
-
-
-def test_a_bold_heading_still_reaches_a_terminal(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Our own escape sequences are not those of names."""
-    said: list[str] = []
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setattr(common_options, "echo", lambda text, **_: said.append(text))
-    run("fit", file, "--seed", "0")
-    assert "\x1b[1m" in said[0]
-    assert "\x1b[31m" not in said[0]
 
 
 def test_controls_in_an_error_are_visible(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

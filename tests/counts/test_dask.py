@@ -188,7 +188,6 @@ def test_columns_that_nobody_could_hold_are_refused_before_anything_is_computed(
 def test_without_screening_and_refinement_few_columns_are_held(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sparsemean._data.source.TAKEN_AT_ONCE", 2 * N)
     monkeypatch.setattr("sparsemean._fit.data.TAKEN_AT_ONCE", 2 * N)
-    monkeypatch.setattr("sparsemean._fit.centres.TAKEN_AT_ONCE", 2 * N)
     monkeypatch.setattr(source, "MOST_HELD", 2 * N)
     X = data.X.copy()
     X[:, 5:9] = [1.0, 2.0, 3.0, 4.0]  # held to see that they hold one value only
