@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
@@ -128,12 +127,6 @@ def end_of_line(text: bytes, at: int) -> int | None:
     return None
 
 
-def text_of(text: bytes, first: int, last: int) -> str:
-    """Return a cell as text."""
-    cell = text[first:last].decode()
-    return cell.replace('""', '"') if first and text[first - 1] == cells.QUOTE else cell
-
-
 def _is_header(first: list[str], below: list[str]) -> bool:
     """Whether a first line names columns: one of numbers does if it counts them, or stands beside names of rows.
 
@@ -200,13 +193,6 @@ def read_csv(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
     with path.open("rb") as raw:
         file: Readable = Unpacked(raw, opened.check_held) if path.name.lower().endswith(".gz") else raw
         return Text(file, opened, raw).table(wanted, "," if opened.kind == ".csv file" else "\t")
-
-
-def read_standard_input(wanted: ReadOptions) -> Table:
-    """Read text from standard input."""
-    opened = FileContext("standard input", "text with commas")
-    with opened.reading():
-        return Text(sys.stdin.buffer, opened).table(wanted)
 
 
 class Readable(Protocol):
@@ -283,8 +269,8 @@ class Text:
         values, names, notes = self.values[: self.rows], found.labels, found.notes
         if found.spare and values.shape[1] > 1 and np.isnan(values[:, -1]).all():  # a separator at the end of lines
             values, names, notes = values[:, :-1], None if names is None else names[:-1], (*notes, SPARE)
-        dropped |= self._remarks(found, bad)
         if bad:
+            dropped |= self._remarks(found, bad)
             keep = np.isin(layout.features[: values.shape[1]], sorted(bad), invert=True)
             values, names = values[:, keep], None if names is None else names[keep]
             if not keep.any():
@@ -390,9 +376,9 @@ class Text:
                 read = self.numerals.read(canonical[used : used + done], odd[:n_odd], self.rows)
                 self.values[self.rows + odd[:n_odd, 0], roles[odd[:n_odd, 1]]] = read
                 self.held += A_NUMERAL * n_odd
-                self._check_held()
             self._keep_texts(self.text[used : used + done], spans[:lines])
             self.rows += lines
+            self.opened.check_held(self.held + 8 * self.values[: self.rows].size)
             used += done
             if how == cells.NO_ROOM and self.rows == self.values.shape[0]:
                 self._make_room(found, len(self.text) - used)
@@ -401,21 +387,18 @@ class Text:
             said = found.complaint(self.text, how, sheet=self.opened.kind.startswith(".xls"))
             raise self.opened.broken(f"row {self.rows} {said}")
         self._check_line(self.text, whole=self.ended)
-        self._check_held()
         return self.numerals.texts()
-
-    def _check_held(self) -> None:
-        """Refuse to hold more than so few bytes stand for."""
-        self.opened.check_held(self.held + 8 * self.rows * self.values.shape[1])
 
     def _keep_texts(self, text: bytes, spans: npt.NDArray[np.int64]) -> None:
         """Keep the columns that are read as text."""
         for lines in cut(spans.shape[0], TEXTS_AT_ONCE, 1):
             ends = spans[lines].transpose(1, 2, 0).tolist()
             for texts, (first, last) in zip(self.texts, ends, strict=True):
-                texts += [text_of(text, a, b) for a, b in zip(first, last, strict=True)]
+                for a, b in zip(first, last, strict=True):
+                    cell = text[a:b].decode()
+                    texts.append(cell.replace('""', '"') if a and text[a - 1] == cells.QUOTE else cell)
                 self.held += sum(last) - sum(first) + A_TEXT * len(first)
-            self._check_held()
+            self.opened.check_held(self.held)
 
     def _most_lines(self, found: Heading) -> int:
         """Return how many lines can be among the bytes that wait: a line has a byte for each column at least."""

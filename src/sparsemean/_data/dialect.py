@@ -64,7 +64,8 @@ class Recoder:
     """
 
     def __init__(self, encoding: str | None, name: str) -> None:
-        self.name, self.judged = name, encoding is None
+        self.name, self.judged, self.note = name, encoding is None, ""
+        """Whether the encoding is judged, and what is to be said of it."""
         self.encoding = "" if encoding is None else _known(encoding)
         self.decoder: codecs.IncrementalDecoder | None = None
 
@@ -74,6 +75,7 @@ class Recoder:
             marked = (name for mark, name in BYTE_ORDER_MARKS.items() if piece.startswith(mark))
             self.encoding = self.encoding or next(marked, "utf-8")
             self.decoder = codecs.getincrementaldecoder(self.encoding)()
+            self.note = f"text in {self.encoding}" if self.judged and self.encoding != "utf-8" else ""
         if self.encoding == "utf-8" and piece.isascii() and not self.decoder.getstate()[0]:
             return piece
         try:
@@ -81,13 +83,8 @@ class Recoder:
         except UnicodeError as error:
             if not self.judged or self.encoding != "utf-8":
                 raise self.refusal(error) from error
-        self.encoding, self.decoder.errors = FALLBACK, "sparsemean.western"
+        self.encoding, self.decoder.errors, self.note = FALLBACK, "sparsemean.western", f"text in {FALLBACK}"
         return self.decoder.decode(piece, final=not piece).encode()
-
-    @property
-    def note(self) -> str:
-        """What was judged of the encoding, where it is not the usual one."""
-        return f"text in {self.encoding}" if self.judged and self.encoding != "utf-8" else ""
 
     def refusal(self, error: UnicodeError) -> InputError:
         """Refuse a byte that the encoding has no character for."""

@@ -130,13 +130,13 @@ class Source(ABC):
 
     def takes_of(self, columns: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
         """Yield rising ``columns`` a good many at a time: each piece may cost a read of everything."""
-        for part in self.cut_columns(columns.size):
-            yield columns[part], self.take(columns[part])
+        for few in self.taken_together(columns):
+            yield few, self.take(few)
 
-    def cut_columns(self, count: int) -> list[slice]:
-        """Cut so many chosen columns into as many as are taken together."""
+    def taken_together(self, columns: IntArray) -> list[IntArray]:
+        """Cut chosen columns into as many as are taken together."""
         values = TAKEN_OF_MEMORY if self.in_memory else TAKEN_AT_ONCE
-        return cut(count, max(1, values // self.shape[0]), 1)
+        return [columns[part] for part in cut(columns.size, max(1, values // self.shape[0]), 1)]
 
     def select(self, columns: IntArray) -> Any:
         """Return ``columns`` as what `SparseMean.transform` makes of such a source."""

@@ -156,7 +156,7 @@ def screen_first(data: FitData, decision: Decision) -> ScreeningResult:
     """
     support = np.flatnonzero(on_host(decision.p_adjusted) <= data.plan.question.level)
     data, mean = data.keep(support), np.zeros(data.plan.n_features)
-    for columns in data.pieces(support):
+    for columns in data.source.taken_together(support):
         mean[columns] = medians(data.rows_of(columns)[:])
     rows = screen(data, support, about=mean)
     rows = replace(rows, columns=np.setdiff1d(rows.columns, np.union1d(support, decision.support)))
@@ -233,7 +233,7 @@ def neighbours_alike(data: FitData, screening: ScreeningResult, support: IntArra
 def _all_columns(data: FitData, sampled: IntArray, rows: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
     """Yield some rows of all columns, a good many at a time; of ``sampled`` ones where not all lie in memory."""
     columns = np.arange(data.plan.n_features) if data.table.source.in_memory else sampled
-    for part in data.pieces(columns):
+    for part in data.source.taken_together(columns):
         yield part, data.columns(part).take(rows) if data.spread else data.values(part)[rows]
 
 

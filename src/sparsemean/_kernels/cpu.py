@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import pairwise, product
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from sparsemean._kernels.compiling import plainly
 from sparsemean._kernels.loops import BEYOND
 from sparsemean._kernels.memory_layout import Array, count_threads, each, is_native, precision_of, strided
 from sparsemean._util.records import BLOCK, Counts, FloatArray, IntArray, Partition
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
 
 TURNED_AT_ONCE = 250_000
 """Values of some columns that are copied before their bucket means are taken: two megabytes."""
@@ -32,7 +36,7 @@ Centring = tuple[FloatArray, FloatArray]
 
 
 def count_signs(
-    X: Array,
+    X: Array | csc_array,
     partition: Partition,
     *,
     null: FloatArray | None = None,
@@ -44,10 +48,15 @@ def count_signs(
     """Count N₊ and N₋ of every wanted size and find the nonzero mean of the largest size nearest to zero.
 
     ``null`` is taken from every row first, one number for each feature, of values of some ``precision``; see
-    ``rounding``. With ``missing`` NaN is a value that is not there.
+    ``rounding``. With ``missing`` NaN is a value that is not there. Of a matrix that is compressed by columns the null
+    values are zero, and no value is missing.
 
     Raises ``NotFiniteError`` if any value is infinite, or NaN without ``missing``, or if a sum overflows.
     """
+    if not isinstance(X, np.ndarray):
+        from sparsemean._kernels import sparse
+
+        return sparse.count_signs(X, partition, n_jobs=n_jobs)
     d = X.shape[1]
     if plainly(X.size):
         counted = reference.count_signs(X, partition, missing=missing, null=null, precision=precision)

@@ -81,11 +81,6 @@ class BucketSpec:
     precision: float | None = None
     """How precise values are, where their type does not tell; see `rounding`."""
 
-    def part(self, columns: slice | IntArray, partition: Partition | None = None) -> BucketSpec:
-        """Return the same of some columns, and of some rows where ``partition`` is that of those."""
-        of = None if self.null is None else self.null[columns]
-        return replace(self, partition=partition or self.partition, null=of)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counts:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -63,9 +64,10 @@ class Engine:
 
         source, skip_missing = table.source, spec.skip_missing
         precision = spec.precision or source.precision
+        count = partial(cpu.count_signs, precision=precision, missing=skip_missing, n_jobs=self.n_jobs)
         if isinstance(source, Dense):
             with refusing(table, skip_missing=skip_missing):
-                counts = _count_block(source.values, spec, precision, self.n_jobs, self.progress)
+                counts = count(source.values, spec.partition, null=spec.null, progress=self.progress)
             return counts, None if keep is None else source.take(keep)
         total = cpu.no_counts(spec.partition, source.shape[1], missing=skip_missing)
         kept = None if keep is None else np.empty((source.shape[0], keep.size), order="F")
@@ -74,7 +76,7 @@ class Engine:
             for columns, values in _parts(piece.values, spec):
                 at = slice(piece.first_column + columns.start, piece.first_column + columns.stop)
                 with refusing(table, values, (piece.first_row, at.start), skip_missing=skip_missing):
-                    counts = _count_block(values, spec.part(at, piece.partition), precision, self.n_jobs)
+                    counts = count(values, piece.partition, null=None if spec.null is None else spec.null[at])
                 total.add_columns(at, counts)
             self.done(piece.done)
         return total.settled(), kept
@@ -328,18 +330,3 @@ def _parts(block: Block, spec: BucketSpec) -> Iterator[tuple[slice, Block]]:
         yield slice(0, d), block
         return
     yield from dense_parts(block, AT_ONCE // (8 * n))
-
-
-def _count_block(
-    block: Block, spec: BucketSpec, precision: float, n_jobs: int | None, progress: Progress | None = None
-) -> Counts:
-    if isinstance(block, np.ndarray):
-        from sparsemean._kernels import cpu
-
-        return cpu.count_signs(
-            block, spec.partition, null=spec.null, precision=precision, missing=spec.skip_missing, n_jobs=n_jobs,
-            progress=progress,
-        )  # fmt: skip
-    from sparsemean._kernels import sparse
-
-    return sparse.count_signs(block, spec.partition, n_jobs=n_jobs)
