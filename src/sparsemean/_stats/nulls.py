@@ -99,12 +99,6 @@ class SignTestNull:
         """No feature has more signs."""
         return int(self.nonzero.max()) if self.between is None else self.between[1]
 
-    @cached_property
-    def fewer(self) -> IntArray:
-        """The features with fewer signs."""
-        xp = namespace(self.nonzero)
-        return xp.empty(0, dtype=np.intp) if self._complete else xp.flatnonzero(self.nonzero < self.most)  # type: ignore[no-any-return]
-
     @property
     def _complete(self) -> bool:
         """Whether all features are known to have as many signs."""
@@ -117,20 +111,7 @@ class SignTestNull:
             return self.occurring
         if self._complete:
             return np.array([self.most])
-        if self._ragged:
-            return on_host(distinct(self.nonzero, self.most)).astype(np.intp)
-        most = () if self.fewer.size == self.nonzero.size else (self.most,)
-        return np.append(distinct(self._numbers_of_fewer, self.most), most).astype(np.intp)
-
-    @property
-    def _ragged(self) -> bool:
-        """Whether so many have fewer signs that one does not look at them apart."""
-        return 4 * int(self.fewer.size) > int(self.nonzero.size)
-
-    @cached_property
-    def _numbers_of_fewer(self) -> CountArray:
-        """Lie on the host, as they are few."""
-        return on_host(self.nonzero[self.fewer])
+        return on_host(distinct(self.nonzero, self.most)).astype(np.intp)
 
     @cached_property
     def _places(self) -> IntArray:
@@ -143,15 +124,9 @@ class SignTestNull:
         if self.numbers.size == 1:
             return least_majority(int(self.numbers[0]), error, factor)
         least = least_majorities(self.numbers, error, factor)
-        most = int(least[-1])
-        if (least == most).all():
-            return most
-        xp, least = namespace(self.nonzero), least.astype(np.int32)
-        if self._ragged:
-            return xp.asarray(least)[self._places]  # type: ignore[no-any-return]
-        asked = xp.full(self.nonzero.shape, most, dtype=np.int32)
-        asked[self.fewer] = xp.asarray(least[np.searchsorted(self.numbers, self._numbers_of_fewer)])
-        return asked  # type: ignore[no-any-return]
+        if (least == least[-1]).all():
+            return int(least[-1])
+        return namespace(self.nonzero).asarray(least.astype(np.int32))[self._places]  # type: ignore[no-any-return]
 
     def log_p(self, statistic: FloatArray) -> FloatArray:
         """Return log min(1, 2·P(Bin(N, ½) ≥ statistic)), also where p is no number any more; on the host."""
@@ -174,7 +149,7 @@ class SignTestNull:
         device, first = place(k), self.most // 2
         table = _table(self.most) if device is None else _table_on(self.most, device)
         p = table[xp.clip(k - first, 0, table.size - 1)]
-        if self.fewer.size:
+        if not self._complete:
             n = self.nonzero[features]
             rows = xp.flatnonzero(n < self.most)
             k, n = k[rows], n[rows]
