@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import ClassVar, Protocol
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -31,34 +31,6 @@ SCALE_SHARE = 0.1
 FEWEST_ROWS = 50
 """Rows of earlier data below which no scale is taken from them."""
 HALVINGS = 60
-
-
-class Null(Protocol):
-    """A null distribution of one statistic for each feature."""
-
-    @property
-    def most(self) -> int | None:
-        """No feature has more signs; None where the statistic is no number of signs."""
-        ...
-
-    def p_values(self, statistic: FloatArray, features: IntArray | slice) -> FloatArray:
-        """Return two-sided p-values of ``statistic``, a row for each of ``features`` and a column for each slack."""
-        ...
-
-    def of(self, features: IntArray) -> Null:
-        """Return the same of some features."""
-        ...
-
-    def threshold(self, error: float, factor: float = 1.0) -> CountArray | float:
-        """Return what the statistic of every feature must reach for ``factor`` times its p-value to be ≤ ``error``.
-
-        One number, or one for each feature: above every statistic that misses, at most the smallest that does not.
-        """
-        ...
-
-    def log_p(self, statistic: FloatArray) -> FloatArray:
-        """Return the logarithms of p-values, a statistic for each feature, also where p is no number any more."""
-        ...
 
 
 def sign_test_stages(n_buckets: Sequence[int], *, error: float, sides: int) -> Stages:
@@ -265,6 +237,10 @@ class InfluenceNull:
 
     def _tail(self, statistic: FloatArray) -> FloatArray:
         return np.minimum(1.0, self.factor * np.exp(-np.maximum(statistic - self.bias, 0.0)))
+
+
+Null: TypeAlias = SignTestNull | InfluenceNull
+"""The null distribution of one statistic of each feature."""
 
 
 def kappa_of(log_odds: float, bad_rows: float) -> float:
