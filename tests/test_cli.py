@@ -38,12 +38,14 @@ def test_fit_prints_shape_table_sentence_and_time(csv: Path, capsys: pytest.Capt
         assert name in out
     assert out.splitlines()[1].startswith("3 of 30 features have a mean other than 0 (2 up, 1 down), provided that")
     assert "-v adds details" in out
-    assert "What is promised" not in out
+    assert "Details" not in out
     assert "Seed" not in out
     run("fit", csv, "--id", "user", "--seed", "3", "--test", "buckets", "-v")
     out = " ".join(capsys.readouterr().out.split())
     assert "Tested: 30 features by signs of buckets of 1, 2 and 4 rows, from 300 rows" in out
-    assert "Details: What is promised at level 0.05" in out
+    assert "Details: With probability at most 5\N{NO-BREAK SPACE}% both happen" in out.replace(
+        "5 %", "5\N{NO-BREAK SPACE}%"
+    )
     assert "-v adds details" not in out
     assert "Seed 3;" in out
 
@@ -209,7 +211,7 @@ def test_demo_shows_verdict_table_and_suspects_and_writes_a_report(
     words = out.replace("\n", " ")
     assert "125 rows × 12,625 columns 10 of 12,625 features differ" in words
     assert "4 rows contradict their label: 04016, 36002, 22010, 26003." in words
-    assert "  36002 on 38446_at, " in out  # a man with XIST, by his label
+    assert "36002 (38446_at, " in words  # a man with XIST, by his label
     assert "6 of them are in the table" in words
     assert max(len(line) for line in out.splitlines()) <= 80
     page = tmp_path / "sparsemean-demo.html"

@@ -313,30 +313,17 @@ class Coded(NamedTuple):
     whole: bool
     """Whether nothing is missing."""
 
-    def part(self, rows: slice) -> Part:
-        """Return neighbouring rows, and where they are not missing; None: nowhere missing."""
-        p = self.steps.shape[1]
-        x, has = self._near(self.steps[rows])
-        low, high = np.searchsorted(self.at, (rows.start * p, rows.stop * p))
-        x.ravel()[self.at[low:high] - rows.start * p] = self.value[low:high]
-        return x, has
-
-    def rows(self, wanted: IntArray) -> Part:
-        """Return any rows in the same way."""
-        p = self.steps.shape[1]
-        x, has = self._near(self.steps[wanted])
-        low, high = np.searchsorted(self.at, wanted * p), np.searchsorted(self.at, (wanted + 1) * p)
-        row = np.repeat(np.arange(wanted.size), high - low)
+    def rows(self, wanted: IntArray | slice) -> Part:
+        """Return some rows, and where they are not missing; None: nowhere missing."""
+        (n, p), steps = self.steps.shape, self.steps[wanted]
+        x, has = steps * np.float32(self.clip / STEPS), None if self.whole else steps != MISSING
+        if has is not None:
+            x[~has] = 0
+        numbers = np.arange(n)[wanted]
+        low, high = np.searchsorted(self.at, numbers * p), np.searchsorted(self.at, (numbers + 1) * p)
+        row = np.repeat(np.arange(numbers.size), high - low)
         at = np.arange(row.size) + np.repeat(low - np.cumsum(high - low) + (high - low), high - low)
-        x[row, self.at[at] - wanted[row] * p] = self.value[at]
-        return x, has
-
-    def _near(self, steps: npt.NDArray[np.int8]) -> Part:
-        x = steps * np.float32(self.clip / STEPS)
-        if self.whole:
-            return x, None
-        has = steps != MISSING
-        x[~has] = 0
+        x[row, self.at[at] - numbers[row] * p] = self.value[at]
         return x, has
 
 
@@ -396,7 +383,7 @@ def _each_part(
     for rows in cut(block.steps.shape[0], height, 1):
         mine = [values[rows] for values in given]
         with np.errstate(invalid="ignore"):
-            out.append(rule(*look(*block.part(rows), *mine[:shared]), *mine[shared:]))
+            out.append(rule(*look(*block.rows(rows), *mine[:shared]), *mine[shared:]))
     return out
 
 

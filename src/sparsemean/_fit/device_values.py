@@ -43,7 +43,7 @@ def values_there(data: FitData, features: IntArray, best: IntArray, *, error: fl
 def _values(data: FitData, columns: Columns, best: IntArray, *, error: float) -> FloatArray:
     xp, plan = gpu.cupy(), data.plan
     levels = columns.level_means(data.buckets.partition, data.buckets.partition.depth)
-    used = signs.levels_used(plan)
+    used = data.buckets.partition.wanted
     share = error * 2 / plan.question.side.number / len(used)
     rows = [(levels[0] == 0).sum(axis=1).astype(np.float64)]
     for level in used:
