@@ -100,7 +100,8 @@ def screen(data: FitData, support: IntArray, *, about: FloatArray | None = None)
     plan, off = data.plan, "" if about is not None else " off the support"
     columns = screening_columns(data)
     columns = np.setdiff1d(columns, support) if about is None else columns
-    trusted = ScreeningResult(row_scores.trust_all(plan.n_rows), np.arange(plan.n_units), plan.bad_rows)
+    none = row_scores.row_scores(np.zeros(plan.n_rows), {}, {})
+    trusted = ScreeningResult(none, np.arange(plan.n_units), plan.bad_rows)
     if columns.size < TOO_FEW:
         why = f"rows were not judged{off}, where there are {columns.size} features"
         return replace(trusted, how=why if plan.question.screen_rows else "")
@@ -136,12 +137,12 @@ def _judged_by(data: FitData, before: ScreeningResult, table: StandardizedRows, 
         of_row = [(row, unit) for row, unit in enumerate(data.units.tolist()) if unit in kinds]
         scores = scores[data.units]
         kinds, why = ({row: told[unit] for row, unit in of_row} for told in (kinds, why))
-    rows = row_scores.row_scores(scores, kinds, why, aligned=judged.aligned)
+    rows = row_scores.row_scores(scores, kinds, why, aligned=judged.aligned, before=before.rows)
     unit = "rows" if data.units is None else "subjects"
     how = f"{len(suspects)} of {n} {unit} contradict the rest {where}" if suspects else ""
     return replace(
         before,
-        rows=row_scores.joined_scores(before.rows, rows),
+        rows=rows,
         kept=np.delete(left, judged.suspects),
         left=max(0, before.left - judged.aligned),
         how="; ".join(filter(None, (before.how, how))),

@@ -239,8 +239,6 @@ def present_sorted(ordered: FloatArray) -> IntArray:
 def medians_sorted(ordered: FloatArray) -> FloatArray:
     """Return what `medians` does, of sorted columns."""
     n, count = ordered.shape[0], present_sorted(ordered)[np.newaxis]
-    if n and (count == n).all():
-        return np.asarray(ordered[n // 2].copy() if n % 2 else _halfway(ordered[n // 2 - 1], ordered[n // 2]))
     middle = ((np.maximum(count, 1) - 1) // 2, np.minimum(count // 2, n - 1))
     low, high = (np.take_along_axis(ordered, at, axis=0)[0] for at in middle)
     return np.asarray(_halfway(low, high))
