@@ -145,12 +145,12 @@ def distinct(values: npt.NDArray[Kind], most: int) -> npt.NDArray[Kind]:
     return xp.flatnonzero(occurs)  # type: ignore[no-any-return]
 
 
-def classes_of(numbers: npt.NDArray[np.int64]) -> tuple[IntArray, IntArray]:
+def column_classes(numbers: npt.NDArray[np.int64]) -> tuple[IntArray, IntArray]:
     """Return a column of each class of equal columns of whole ``numbers``, and the class of every column.
 
     Examples
     --------
-    >>> members, classes = classes_of(np.array([[3, 5, 3, 3], [0, 1, 0, 2]]))
+    >>> members, classes = column_classes(np.array([[3, 5, 3, 3], [0, 1, 0, 2]]))
     >>> classes.tolist()
     [0, 2, 0, 1]
     """
