@@ -93,8 +93,8 @@ class OneSample(ABC):
     def judged(self) -> Self:
         """Judge rows, and decide again for as many bad ones as lie off together, unless someone has named a share.
 
-        The rule has no part in it. A feature that is selected for so many is real or more are bad, for all numbers at
-        once: so they may be chosen by looking at the rows.
+        A fifth of all are allowed for at most. The rule has no part in it. A feature that is selected for so many is
+        real or more are bad, for all numbers at once: so they may be chosen by looking at the rows.
         """
         if not self.data.plan.auto:
             return self
@@ -102,7 +102,9 @@ class OneSample(ABC):
         with one_blas_thread():
             found = replace(self, rows=screening.screen_first(self.data.keep(decision.support), decision))
         assert found.rows is not None
-        plan = planning.allow_for(self.data.plan, found.rows.rows.aligned)
+        bad, plan = found.rows.rows.aligned, self.data.plan
+        bad = min(bad, int(planning.MOST_ALLOWED * plan.n_units))
+        plan = replace(plan, bad_rows=bad, contamination=bad / plan.n_units)
         if plan.bad_rows and plan.question.target == "mean" and plan.question.scale is None:
             return replace(found, notes=(messages.NOT_ALLOWED_FOR, *self.notes))
         found = replace(found, data=replace(self.data, plan=plan))

@@ -20,7 +20,7 @@ from sparsemean._fit import covariates, designs, messages, one_sample
 from sparsemean._fit.mean import difference_evidence, difference_impossible, differences
 from sparsemean._fit.pipeline import build_estimate, estimates, parts_of
 from sparsemean._fit.power import groups_possible
-from sparsemean._fit.suspects import labels_of, looking_bad, rows_off, suspects_of
+from sparsemean._fit.suspects import looking_bad, rows_off, sides_of, suspects_of
 from sparsemean._stats import planning
 from sparsemean._stats.arrays import on_host
 from sparsemean._stats.decision import Decision, decide, error_after_selection, rule_of
@@ -212,7 +212,7 @@ class Groups:
     def estimate(self, contrast: int, *, began: float, progress: Progress | None = None) -> Estimate:
         """Return the estimate of one test."""
         design, table, plan, test = self.design, self.design.table, self.plans[contrast], self.tests[contrast]
-        decision, labels, d = self.decision.of(contrast), labels_of(design.codes, test.contrast), table.shape[1]
+        decision, labels, d = self.decision.of(contrast), sides_of(design.codes, test.contrast), table.shape[1]
         support, (scale, checksum) = decision.support, self._scale_and_checksum
         mean, intervals, effects = np.zeros(d), np.full((d, 2), np.nan), None
         if support.size:

@@ -80,8 +80,8 @@ class Tests:
 
     @property
     def sides(self) -> list[IntArray]:
-        """Which side of each test every cell is on, see `suspects.labels_of`."""
-        return [suspects.labels_of(self.codes, contrast) for contrast in self.contrasts]
+        """Which side of each test every cell is on, see `suspects.sides_of`."""
+        return [suspects.sides_of(self.codes, contrast) for contrast in self.contrasts]
 
     def name(self, group: int) -> str:
         """Return the name of a group, as scanpy has it."""
