@@ -136,7 +136,7 @@ def certify(X: Any, y: Any = None, *, feature_names: Any = None, **params: Any) 
         else:
             from sparsemean._fit import two_sample  # numba, which one sample on a device has no need of
 
-            groups = two_sample.counted(table, y, **params)
+            groups = two_sample.decide_all(two_sample.designed(table, y, **params))
             found, keys = groups, groups.keys
         found = found.judged() if found.plans[0].auto else found
     each = [_certified(found, contrast, table.feature_names) for contrast in range(len(found.plans))]
