@@ -20,8 +20,8 @@ from sparsemean._evidence.ranks import REST, Contrast, WorstCase
 from sparsemean._evidence.signs import BELOW_ONE, SlackEvidence, of_signs
 from sparsemean._kernels import compiling
 from sparsemean._stats import arrays, decision
-from sparsemean._stats.decision import Allowed, Holm, Rule, adjust, decide, probabilities, rejected, rule_of
-from sparsemean._stats.nulls import InfluenceNull, Stage, sign_test_stages
+from sparsemean._stats.decision import Allowed, Holm, Rule, Stage, adjust, decide, probabilities, rejected, rule_of
+from sparsemean._stats.nulls import InfluenceNull, sign_test_stages
 from sparsemean._util.plans import BadRows, Shares, Side
 from sparsemean._util.records import NO_END, Counts
 

@@ -12,7 +12,7 @@ from scipy import stats
 
 from sparsemean import certify, sparse_mean
 from sparsemean._evidence.signed_ranks import DOWN, UP, SignedRankEvidence, rank_sums
-from sparsemean._stats.nulls import Stage
+from sparsemean._stats.decision import Stage
 from sparsemean._stats.signed_ranks import NEAR, caps_of, log_tails, rank_stages, score_sums, slack_of
 from sparsemean._util.plans import BadRows
 from sparsemean._util.records import NO_END

@@ -9,7 +9,7 @@ from sparsemean._data.source import runs
 from sparsemean._evidence import signed_ranks
 from sparsemean._evidence.signed_ranks import SignedRankEvidence, rank_sums
 from sparsemean._kernels.memory_layout import strided
-from sparsemean._stats.arrays import middle, without
+from sparsemean._stats.arrays import middle
 from sparsemean._stats.buckets import assign_block_buckets
 from sparsemean._stats.descent import top_eigenpairs
 from sparsemean._stats.signed_ranks import caps_of, rank_stages
@@ -24,14 +24,6 @@ def test_the_middle_is_the_median_to_the_last_bit(n: int, kind: type) -> None:
     np.testing.assert_array_equal(found, np.median(x, axis=1))
     assert found.dtype == np.median(x, axis=1).dtype or kind is np.int64
     assert middle(x[0]) == np.median(x[0])
-
-
-@pytest.mark.parametrize("size", [0, 1, 7, 50])
-def test_what_is_without_others_is_their_difference(size: int) -> None:
-    rng = np.random.default_rng(size)
-    numbers = np.unique(rng.integers(0, 60, size))
-    for gone in (np.empty(0, dtype=np.intp), rng.integers(0, 90, 20), numbers):
-        np.testing.assert_array_equal(without(numbers, gone), np.setdiff1d(numbers, gone))
 
 
 @pytest.mark.parametrize(("gap", "most"), [(1, 100), (3, 100), (1, 8), (4, 16)])

@@ -181,8 +181,8 @@ def count(
         for stratum in range(n_strata):
             other = REST if contrast.reference == REST else stratum * n_labels + contrast.reference
             against[sweeps.index(contrast.reference), stratum * n_labels + contrast.label] = other
-    counts = engine_of(table.source).rank_counts(
-        table, within * n_labels + codes, stratum_of, against, skip_missing=missing, n_jobs=n_jobs, progress=progress
+    counts = engine_of(table.source, n_jobs, progress).rank_counts(
+        table, within * n_labels + codes, stratum_of, against, skip_missing=missing
     )
     tests = _tests_of(counts, contrasts, [sweeps.index(contrast.reference) for contrast in contrasts], n_strata)
     if not min_effect:
@@ -272,11 +272,14 @@ def shift(
     gaps = missing and sum(map(sum, sizes)) < sum(first.size + second.size for first, second in strata)
     moved = most_moved(np.array(sizes[:1]), np.array(sizes[1:]), bad, missing=gaps)
     rank = total + 1 - critical - int(moved[0])
-    low = _ordered(pairs, rank) if rank >= 1 and side is not Side.DOWN else -np.inf
-    high = _ordered(pairs, total + 1 - rank) if rank >= 1 and side is not Side.UP else np.inf
-    if len(pairs) == 1:
-        return centres.median_difference(*pairs[0]), low, high
-    return 0.5 * _ordered(pairs, (total + 1) // 2) + 0.5 * _ordered(pairs, total // 2 + 1), low, high
+    (a, b), ends = map(np.concatenate, zip(*pairs, strict=True)), np.cumsum(sizes, axis=1)
+
+    def ordered(k: int) -> float:
+        return centres.order_statistic(a, b, ends, k, np.nan, np.nan)[0]
+
+    low = ordered(rank) if rank >= 1 and side is not Side.DOWN else -np.inf
+    high = ordered(total + 1 - rank) if rank >= 1 and side is not Side.UP else np.inf
+    return centres.pair_median(a, b, ends, np.nan, np.nan), low, high
 
 
 def shifts(
@@ -288,19 +291,3 @@ def shifts(
     """
     values = snapped(values, grid)
     return np.array(list(each(partial(shift, strata=strata, **options), list(values.T), count_threads(n_jobs))))
-
-
-def _ordered(pairs: list[tuple[FloatArray, FloatArray]], k: int) -> float:
-    """Return the k-th smallest of all differences a_i − b_j within pairs of sorted arrays, by narrowing down."""
-    if len(pairs) == 1:
-        return centres.ordered_difference(*pairs[0], k)
-    with np.errstate(over="ignore"):
-        low, high = min(a[0] - b[-1] for a, b in pairs), max(a[-1] - b[0] for a, b in pairs)
-    while low < high:
-        middle = 0.5 * low + 0.5 * high
-        parts = [centres.split_differences(a, b, middle if middle < high else low) for a, b in pairs]
-        if sum(part[0] for part in parts) >= k:
-            high = max(part[1] for part in parts)
-        else:
-            low = min(part[2] for part in parts)
-    return float(high)

@@ -13,8 +13,17 @@ import numpy.typing as npt
 from sparsemean._evidence.signs import all_sizes
 from sparsemean._kernels import rounding
 from sparsemean._stats.arrays import present_sorted, sort_columns
-from sparsemean._stats.decision import Allowed, Flags, OfRows, Rule, probabilities, rejected
-from sparsemean._stats.nulls import Stage, Stages, stage_of, stages_up_to
+from sparsemean._stats.decision import (
+    Allowed,
+    Flags,
+    OfRows,
+    Rule,
+    Stage,
+    Stages,
+    probabilities,
+    rejected,
+    stages_up_to,
+)
 from sparsemean._stats.planning import first_error
 from sparsemean._stats.signed_ranks import (
     LOG_2,
@@ -194,7 +203,7 @@ class SignedRankEvidence(OfRows):
         fewer: p is the largest for that number or fewer.
         """
         start, shares = self.step_of(allowed), shares_of(self.n_rows)[list(self.stages[0].indices)]
-        stages = (Stage(NO_END, stage_of(self.stages, start)),)
+        stages = (Stage(NO_END, stages_up_to(self.stages, start)[-1][1]),)
         return replace(self, stages=stages, alpha_shares=float(shares.sum()), start=start)
 
 

@@ -16,16 +16,12 @@ import numpy as np
 
 from sparsemean._stats.arrays import group_indices, namespace, near, on_device, on_host, present_sorted
 from sparsemean._stats.arrays import place as device_of
-from sparsemean._stats.decision import Allowed, Flags, OfRows, Rule
+from sparsemean._stats.decision import Allowed, Flags, OfRows, Rule, Stage, Stages, stages_up_to
 from sparsemean._stats.nulls import (
     Null,
     SignTestNull,
-    Stage,
-    Stages,
     least_majorities,
     sign_test_stages,
-    stage_of,
-    stages_up_to,
     times,
 )
 from sparsemean._stats.planning import first_error
@@ -152,7 +148,7 @@ class SlackEvidence(OfRows):
         """
         features, some = self.candidates(allowed)
         slack = self.step_of(allowed)
-        indices = stage_of(self.stages, slack)
+        indices = stages_up_to(self.stages, slack)[-1][1]
         p = some.p_at(slack)
         return features, namespace(p).asarray(indices)[p[list(indices)].argmin(axis=0)]
 
@@ -231,7 +227,7 @@ class SlackEvidence(OfRows):
         well: none exceeds the smallest of the sizes that stay times the number of all.
         """
         start, shares = self.step_of(allowed), len(self.stages[0].indices)
-        stages = (Stage(NO_END, stage_of(self.stages, start)),)
+        stages = (Stage(NO_END, stages_up_to(self.stages, start)[-1][1]),)
         return replace(self, stages=stages, alpha_shares=shares, start=start)
 
     def last(self, error: float, at: IntArray, above: IntArray | None = None) -> IntArray:  # noqa: ARG002

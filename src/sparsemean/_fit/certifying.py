@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._data import as_table
-from sparsemean._data.gpu import where_it_lies
 from sparsemean._fit import one_sample
 from sparsemean._fit.mean import Means
 from sparsemean._fit.one_sample import Centres
@@ -128,7 +127,7 @@ def certify(X: Any, y: Any = None, *, feature_names: Any = None, **params: Any) 
     planning.one_of(params.get("selection", RULES[0]), RULES, argument="selection")
     table = as_table(X, feature_names)
     keys: list[Any] = [None]
-    with where_it_lies(table):
+    with table.source.there():
         if y is None:
             screened = is_auto(params.get("contamination", AUTO))
             data, _ = one_sample.prepare(table, refine=None, screen_rows=screened, **params)

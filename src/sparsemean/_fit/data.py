@@ -109,10 +109,8 @@ class FitData:
     def count(self, keep: IntArray | None = None, progress: Progress | None = None) -> tuple[Counts, FitData]:
         """Read every value once and count signs; ``keep`` columns as they come by unless all lies in memory anyway."""
         source = self.table.source
-        counts, values = engine_of(source).count(
-            self.table, self.buckets, keep=None if source.in_memory or self.spread else keep, n_jobs=self.n_jobs,
-            progress=progress,
-        )  # fmt: skip
+        kept = None if source.in_memory or self.spread else keep
+        counts, values = engine_of(source, self.n_jobs, progress).count(self.table, self.buckets, keep=kept)
         if keep is None:
             return counts, self
         cache: Any = None if values is None else ColumnCache(source, keep, values)
@@ -125,8 +123,8 @@ class FitData:
 
     def means(self, columns: IntArray, work: Work, depth: int = 1) -> FloatArray:
         """Put side by side what ``work`` makes of the bucket means of ``columns``; an empty bucket's is NaN."""
-        engine = engine_of(self.table.source)
-        return engine.map_means(self.source, self.buckets, columns, work=work, depth=depth, n_jobs=self.n_jobs)
+        engine = engine_of(self.table.source, self.n_jobs)
+        return engine.map_means(self.source, self.buckets, columns, work=work, depth=depth)
 
     def walk(self, columns: IntArray, t: int) -> FloatArray:
         """Return μ̂ of ``columns`` after t steps."""

@@ -56,9 +56,9 @@ class Means(OneSample):
         test, rows = nulls.mean_test(plan, scale.bounds[0], scale.tested), None
         if scale.tested is not None:
             rows = np.isin(everyone, scale.tested)
-        found = engine_of(table.source).influence_sums(
+        found = engine_of(table.source, data.n_jobs, progress).influence_sums(
             table, means.centres_of(plan, data.buckets.null), test.unit, test.kappa,
-            rows=rows, skip_missing=data.buckets.skip_missing, n_jobs=data.n_jobs, progress=progress,
+            rows=rows, skip_missing=data.buckets.skip_missing,
         )  # fmt: skip
         evidence, beta = means.evidence_of(plan, test, found.sums)
         return cls(

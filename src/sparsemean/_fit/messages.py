@@ -15,9 +15,8 @@ from sparsemean._data.table import Names, Table
 from sparsemean._fit.data import FitData, Values
 from sparsemean._fit.power import nothing_possible
 from sparsemean._stats.arrays import on_host
+from sparsemean._stats.assumptions import ALARM, CHECKABLE, SortKeys
 from sparsemean._stats.decision import Decision
-from sparsemean._stats.dependence import ALARM, SortKeys
-from sparsemean._stats.location import CHECKABLE
 from sparsemean._util.checks import NAMED, list_names, unit_name
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import CountArray, Counts, IntArray

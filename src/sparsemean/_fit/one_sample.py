@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from sparsemean._counts.engines import Progress
-from sparsemean._data import as_table
-from sparsemean._data.gpu import on_the_host, sent, where_it_lies
+from sparsemean._data import as_table, on_the_host
+from sparsemean._data.gpu import sent
 from sparsemean._data.table import Table
 from sparsemean._evidence import signed_ranks, signs
 from sparsemean._evidence.signed_ranks import DOWN, UP, SignedRankEvidence
@@ -103,7 +103,7 @@ def fit(table: Table, *, progress: Progress | None = None, **options: Any) -> Es
     data, method = prepare(table, **options)
     shares = (1.0, 0.2 * (method is not None) + 0.8 * data.plan.question.screen_rows)
     counting, estimating = parts_of(progress, shares)
-    with where_it_lies(data.table):
+    with data.table.source.there():
         kind = Means if data.plan.question.target == "mean" else Centres
         planned = {name: value for name, value in options.items() if name in _plan_options()}
         found: OneSample = kind.of(data, counting, method=method, options=planned)

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from sparsemean._counts.engines import Progress
-from sparsemean._data.gpu import where_it_lies
 from sparsemean._data.source import Checksum
 from sparsemean._data.table import Table, as_names
 from sparsemean._evidence import groups as groups_of_rows
@@ -103,7 +102,7 @@ def compare(table: Table, y: Any, *, pairs: Any = None, progress: Progress | Non
     if pairs is not None:
         return _of_pairs(design, progress)
     counting, estimating = parts_of(progress, (1.0, 1.0))
-    with where_it_lies(design.table):
+    with design.table.source.there():
         found = decide_all(design, counting)
     made = estimates(found, began=began, progress=parts_of(estimating, (1.0,) * len(found.plans)))
     return Comparison(design.classes, dict(zip(found.keys, made, strict=True)))
@@ -247,7 +246,7 @@ class Groups:
             plan, decision, table=table, began=began, values=(mean, intervals),
             strength=self.tests[contrast].strength,
             notes=(
-                *design.notes, *self.notes, *_not_possible(design, plan, test),
+                *design.notes, *self.notes, *_not_possible(design, plan, test, support),
                 *messages.of_columns(table, flat, messages.NO_SHIFT),
             ),
             seed=self.seed, rows=self.rows[contrast], effects=effects,
@@ -298,13 +297,13 @@ def names_of(classes: designs.Labels, contrast: Contrast) -> tuple[Any, Any]:
     return REST_NAME if contrast.reference == REST else labels[contrast.reference], labels[contrast.label]
 
 
-def _not_possible(design: Design, plan: Plan, test: GroupTest) -> list[str]:
+def _not_possible(design: Design, plan: Plan, test: GroupTest, support: IntArray) -> list[str]:
     """Say what a test could not do."""
-    means, gaps = test.mean_test, test.missing
-    if means is None:
-        n, possible = sum(test.contrast.rows), groups_possible(plan, unit_name(design.of_subjects or None))
-    else:
-        n, possible = sum(means.sizes), difference_impossible(plan, means)
+    means, gaps, possible = test.mean_test, test.missing, list[str]()
+    n = sum(test.contrast.rows if means is None else means.sizes)
+    if not support.size:
+        unit = unit_name(design.of_subjects or None)
+        possible = groups_possible(plan, unit) if means is None else difference_impossible(plan, means)
     missing = messages.of_missing(gaps, n, design.table) if gaps.any() else ()
     return [*possible, *messages.of_columns(design.table, test.constant, messages.ONE_VALUE), *missing]
 

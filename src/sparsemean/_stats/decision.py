@@ -7,10 +7,11 @@ selected at one step of either is selected at all before it. docs/guarantees.md 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import ModuleType
-from typing import ClassVar, Protocol, TypeAlias
+from typing import ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ import numpy.typing as npt
 from sparsemean._stats.arrays import namespace, on_host
 from sparsemean._stats.planning import bad_rows
 from sparsemean._util.plans import BadRows, Plan, Shares
-from sparsemean._util.records import FloatArray, IntArray
+from sparsemean._util.records import NO_END, FloatArray, IntArray
 
 Flags = npt.NDArray[np.bool_]
 Allowed: TypeAlias = tuple[BadRows, ...]
@@ -103,6 +104,40 @@ class OfRows:
     def as_shares(self, steps: IntArray) -> FloatArray:
         """Return numbers of bad rows as shares of all; NaN for −1."""
         return namespace(steps).where(steps < 0, np.nan, steps / self.n_rows)  # type: ignore[no-any-return]
+
+
+# Statistics that share the error of one hypothesis, as long as they can reject.
+
+
+class Stage(NamedTuple):
+    """Numbers of bad rows up to ``last`` for which the same statistics, at some ``indices``, can reject."""
+
+    last: int
+    indices: tuple[int, ...]
+
+
+Stages = tuple[Stage, ...]
+"""Rising, and the last one has no end. As numbers grow fewer statistics can reject, and share the error: p is taken to
+be the largest of all stages up to that of a number of bad rows."""
+
+
+def stages_up_to(stages: Stages, bad_rows: int) -> list[tuple[int, tuple[int, ...]]]:
+    """Return, for each stage up to that of so many bad rows, the number that it is looked at for, and the indices."""
+    firsts = (-NO_END, *(stage.last + 1 for stage in stages[:-1]))
+    return [(min(bad_rows, last), at) for first, (last, at) in zip(firsts, stages, strict=True) if bad_rows >= first]
+
+
+def stages_of(lasts: Sequence[int]) -> Stages:
+    """Return which statistics are looked at, given the last number of bad rows for which each can reject.
+
+    Examples
+    --------
+    >>> stages_of([9, 4, -1])
+    (Stage(last=4, indices=(0, 1)), Stage(last=1073741824, indices=(0,)))
+    """
+    ends = sorted({last for last in lasts if last >= 0})
+    stages = [Stage(end, tuple(index for index, last in enumerate(lasts) if last >= end)) for end in ends]
+    return (*stages[:-1], Stage(NO_END, stages[-1].indices if stages else tuple(range(len(lasts)))))
 
 
 # Rules: what p-values are compared with, given how many others are rejected.

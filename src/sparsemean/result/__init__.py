@@ -248,12 +248,13 @@ class Estimate(LeftThere):
     def entry_time(self) -> FloatArray:
         """First iteration with |μ̂_t| ≥ α, of every feature, on the unbounded path; infinity for one that never moves.
 
+        NaN where no buckets were counted: of groups, and of means.
         Under the paper's rule a feature that has a bucket mean within α of zero is read again, the first time this
         is asked for; elsewhere paths are in units of their own and the counts settle them.
         """
-        scales = {"alpha": self.plan.walk.alpha, "eta": self.plan.walk.eta}
         if self.counts is None:
-            return path.entry_of_rate(self.beta, **scales)
+            return np.full(self.mean.size, np.nan)
+        scales = {"alpha": self.plan.walk.alpha, "eta": self.plan.walk.eta}
         counts, entry = self.counts, np.empty(self.mean.size)
         for index, size in enumerate(self.plan.walk.bucket_sizes):
             at = np.flatnonzero(self.bucket_size == size)
