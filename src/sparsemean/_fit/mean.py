@@ -22,7 +22,6 @@ from sparsemean._fit.pipeline import OneSample
 from sparsemean._fit.refinement import Refinement
 from sparsemean._kernels import influence
 from sparsemean._stats import nulls
-from sparsemean._stats.arrays import namespace
 from sparsemean._stats.decision import Decision, decide_planned, error_after_selection
 from sparsemean._util.checks import one_number_each, pluralize, unit_name
 from sparsemean._util.plans import Plan
@@ -66,10 +65,6 @@ class Means(OneSample):
             method=None if method == "auto" else method,  # by default values are what the test is of
             table=table, test=test, missing=found.missing, beta=beta,
         )  # fmt: skip
-
-    def strength(self, contrast: int = 0) -> tuple[FloatArray, IntArray]:  # noqa: ARG002
-        """Return the sums as shares of the largest that there can be."""
-        return self.beta, namespace(self.beta).ones(self.data.plan.n_features, dtype=np.intp)
 
     def values(self, data: FitData) -> tuple[Decision, Values]:
         """Return the support less columns that hold one value only, and roots of sums with their intervals."""

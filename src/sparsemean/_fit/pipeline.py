@@ -18,13 +18,14 @@ import numpy as np
 
 from sparsemean._counts.engines import Progress
 from sparsemean._data.table import Table
+from sparsemean._evidence.signs import strongest_signs
 from sparsemean._fit import messages, screening
 from sparsemean._fit.data import FitData, Values
 from sparsemean._fit.refinement import Refinement
 from sparsemean._fit.screening import ScreeningResult
 from sparsemean._kernels.memory_layout import one_blas_thread
 from sparsemean._stats import planning
-from sparsemean._stats.arrays import on_host
+from sparsemean._stats.arrays import namespace, on_host
 from sparsemean._stats.decision import Decision
 from sparsemean._stats.effects import GroupEffects
 from sparsemean._util.plans import Plan
@@ -58,10 +59,6 @@ class OneSample(ABC):
     test: MeanTest | None = None
 
     @abstractmethod
-    def strength(self, contrast: int = 0) -> tuple[FloatArray, IntArray]:
-        """Return to which side each feature leans and how far, and at which bucket size."""
-
-    @abstractmethod
     def values(self, data: FitData) -> tuple[Decision, Values]:
         """Return the support less columns that hold one value only, and what the rest is worth by all rows."""
 
@@ -75,6 +72,15 @@ class OneSample(ABC):
         """Return features that only the rows left after screening show, where some were rejected."""
         del data, rows, decision, progress
         return None
+
+    def strength(self, contrast: int = 0) -> tuple[FloatArray, IntArray]:  # noqa: ARG002
+        """Return sums as shares of the largest that there can be; or β₀ at the bucket size at which signs show most."""
+        if self.beta is not None:
+            return self.beta, namespace(self.beta).ones(self.beta.size, dtype=np.intp)
+        assert self.counts is not None
+        evidence: Any = self.decision.evidence
+        by_signs = self.data.plan.question.test == "buckets" and not self.data.plan.min_effect
+        return strongest_signs(self.data.plan, self.counts, evidence if by_signs else None)
 
     @property
     def plans(self) -> tuple[Plan, ...]:
