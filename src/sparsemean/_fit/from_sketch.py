@@ -18,7 +18,7 @@ from sparsemean._evidence.signs import evidence_of
 from sparsemean._fit import messages, one_sample, screening
 from sparsemean._fit.data import FitData
 from sparsemean._fit.one_sample import Centres, infer
-from sparsemean._fit.pipeline import build_estimate, estimates
+from sparsemean._fit.pipeline import build_estimate
 from sparsemean._fit.refinement import Refinement
 from sparsemean._stats.decision import Decision, decide_planned
 from sparsemean._stats.planning import of_question
@@ -186,7 +186,7 @@ def estimate_from_sketch(sketch: Sketch, X: Any = None, *, n_jobs: int | None = 
     if ranges not in ((), ((0, plan.n_rows),)):
         notes = (f"rows are counted from 0 in the order of their numbers: the first is row {ranges[0][0]}",)
     found = Centres(data=data, counts=counts, decision=decision, method=method, notes=notes)
-    (estimate,) = estimates(found, began=began, progress=(None,))
+    estimate = found.to_host().judged().estimate(began=began)
     return replace(estimate, source=None) if comes_once else estimate
 
 

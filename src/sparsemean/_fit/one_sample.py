@@ -21,7 +21,7 @@ from sparsemean._evidence.signs import SlackEvidence, beside, best_sizes, of_sig
 from sparsemean._fit import designs, messages
 from sparsemean._fit.data import FitData, Values, one_valued
 from sparsemean._fit.mean import Means
-from sparsemean._fit.pipeline import OneSample, estimates, parts_of
+from sparsemean._fit.pipeline import OneSample, parts_of
 from sparsemean._fit.refinement import Refinement, check, name_of
 from sparsemean._fit.screening import ScreeningResult, locate_features, screening_columns
 from sparsemean._kernels import rounding
@@ -107,7 +107,7 @@ def fit(table: Table, *, progress: Progress | None = None, **options: Any) -> Es
         kind = Means if data.plan.question.target == "mean" else Centres
         planned = {name: value for name, value in options.items() if name in _plan_options()}
         found: OneSample = kind.of(data, counting, method=method, options=planned)
-        return estimates(found, began=began, progress=(estimating,))[0]
+        return found.to_host().judged().estimate(began=began, progress=estimating)
 
 
 def prepare(

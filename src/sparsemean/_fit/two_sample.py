@@ -19,7 +19,7 @@ from sparsemean._evidence.groups import GroupTest, RankEvidence
 from sparsemean._evidence.ranks import REST, Contrast
 from sparsemean._fit import covariates, designs, messages, one_sample
 from sparsemean._fit.mean import difference_evidence, difference_impossible, differences
-from sparsemean._fit.pipeline import build_estimate, estimates, parts_of
+from sparsemean._fit.pipeline import build_estimate, parts_of
 from sparsemean._fit.power import groups_possible
 from sparsemean._fit.suspects import labels_of, looking_bad, rows_off, suspects_of
 from sparsemean._stats import planning
@@ -103,8 +103,9 @@ def compare(table: Table, y: Any, *, pairs: Any = None, progress: Progress | Non
         return _of_pairs(design, progress)
     counting, estimating = parts_of(progress, (1.0, 1.0))
     with design.table.source.there():
-        found = decide_all(design, counting)
-    made = estimates(found, began=began, progress=parts_of(estimating, (1.0,) * len(found.plans)))
+        found = decide_all(design, counting).to_host().judged()
+    parts = enumerate(parts_of(estimating, (1.0,) * len(found.plans)))
+    made = [found.estimate(contrast, began=began, progress=part) for contrast, part in parts]
     return Comparison(design.classes, dict(zip(found.keys, made, strict=True)))
 
 
