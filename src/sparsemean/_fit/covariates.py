@@ -101,7 +101,7 @@ def adjusted(
     if len(given) > 2 or not given:
         raise InputError(called, "be one table, or a pair of an earlier and a later one", f"{len(given)} tables")
     stretches = [_stretch(table, each, called) for each in given]
-    slope = by_means if target == "mean" else by_ranks
+    slope = mean_slope if target == "mean" else rank_slope
     d, last = table.shape[1], stretches[-1]
     theta, centre, shares = np.zeros(d), np.zeros(d), np.full(d, np.nan)
     known = np.flatnonzero(np.min([each.at for each in stretches], axis=0) >= 0)
@@ -148,7 +148,7 @@ def _refuse_same(left: FloatArray, values: FloatArray, label: str, called: str) 
 # may be that of labels, makes no difference.
 
 
-def by_ranks(z: FloatArray, x: FloatArray) -> tuple[float, float]:
+def rank_slope(z: FloatArray, x: FloatArray) -> tuple[float, float]:
     """Return the slope θ of x on z that leaves no rank correlation of x − θz with z, and what a rank test gains by it.
 
     Spearman's correlation of x − θz with z is a sum over pairs of rows of sign(Δx − θΔz)·Δr, r the ranks of z. It
@@ -158,7 +158,7 @@ def by_ranks(z: FloatArray, x: FloatArray) -> tuple[float, float]:
     Examples
     --------
     >>> z = np.arange(100.0)
-    >>> theta, gain = by_ranks(z, 3 * z + (-1.0) ** z)
+    >>> theta, gain = rank_slope(z, 3 * z + (-1.0) ** z)
     >>> round(theta, 2), gain > 1.5
     (3.0, True)
     """
@@ -213,13 +213,13 @@ def _strength(z: FloatArray, x: FloatArray, theta: float) -> float:
     return moved / deviation if deviation > 0 else 1.0
 
 
-def by_means(z: FloatArray, x: FloatArray) -> tuple[float, float]:
+def mean_slope(z: FloatArray, x: FloatArray) -> tuple[float, float]:
     """Return the slope θ of x on z, both clipped at `CLIPPED`, and by how much it lowers the deviation of x.
 
     Examples
     --------
     >>> z = np.arange(100.0)
-    >>> theta, gain = by_means(z, 3 * z + 40 * (-1.0) ** z)
+    >>> theta, gain = mean_slope(z, 3 * z + 40 * (-1.0) ** z)
     >>> round(theta, 1), round(gain, 1)
     (3.0, 2.4)
     """

@@ -59,7 +59,7 @@ class Means(OneSample):
             table, means.centres_of(plan, data.buckets.null), test.unit, test.kappa,
             rows=rows, skip_missing=data.buckets.skip_missing,
         )  # fmt: skip
-        evidence, beta = means.evidence_of(plan, test, found.sums)
+        evidence, beta = means.sum_evidence(plan, test, found.sums)
         return cls(
             data=replace(data, plan=plan), decision=decide_planned(evidence, plan), notes=tuple(scale.notes),
             method=None if method == "auto" else method,  # by default values are what the test is of
@@ -351,7 +351,7 @@ def differences(
 
 def difference_impossible(plan: Plan, test: MeanDifferenceTest) -> list[str]:
     """Say so where not even groups that lie far apart could make a feature differ."""
-    slack = means.slack_of(test, plan.bad)
+    slack = means.slack_of_sums(test, plan.bad)
     asked = math.log(test.factor * plan.n_hypotheses / plan.question.level) - means.LOG_JOINT
     weights, bias = np.array(test.weights), test.bias.max(axis=1, initial=0.0)
     if nulls.psi_max(test.kappa) * (weights @ np.array(test.sizes)) >= asked + weights @ bias + slack.joint:
