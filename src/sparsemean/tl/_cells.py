@@ -74,9 +74,8 @@ class Tests:
         if not shown:
             raise InputError("groups", "name a group besides the reference", repr(groups))
         order = reference if against == REST else classes[against]
-        contrasts = two_sample.contrasts_of(classes, tuple(sizes.tolist()), order)
-        kept = two_sample.restricted_to(contrasts, classes, classes[shown].tolist())
-        return cls(given, classes, codes, tuple(shown), against, tuple(kept), tuple(notes))
+        contrasts = two_sample.contrasts_of(classes, tuple(sizes.tolist()), order, only=classes[shown].tolist())
+        return cls(given, classes, codes, tuple(shown), against, contrasts, tuple(notes))
 
     @property
     def sides(self) -> list[IntArray]:
