@@ -140,7 +140,9 @@ def fit(
         table = open_file(file, wanted)
     opened = time.perf_counter() - began
     card = None
-    with _spread(table, file, wanted, quiet, dask) as table:
+    with contextlib.ExitStack() as stack:
+        if dask is not None:
+            table = stack.enter_context(_spread(table, file, wanted, quiet, dask))
         with progressing("Fitting" if wanted.group is None else "Comparing", quiet) as progress:
             estimate = _hinted(_estimate(table, wanted, options, progress), table, wanted)
         table.check_unchanged()
@@ -156,8 +158,8 @@ def fit(
     if card is not None and json_file != "-" and not quiet:
         lines = (common_options.heading(estimate, title), *map(visible, str(card).splitlines()))
         common_options.echo("\n".join(lines))
-    else:
-        common_options.show(estimate, title, seconds, json_file=json_file, quiet=quiet, every=every, more=more)
+    elif json_file == "-" or not quiet:
+        common_options.report(estimate, title, seconds, json_file=json_file, every=every, more=more)
     if json_file != "-" and not quiet:
         if verbose:
             print_details(estimate, table, opened)
@@ -165,11 +167,8 @@ def fit(
 
 
 @contextlib.contextmanager
-def _spread(table: Table, file: Path, wanted: ReadOptions, quiet: bool, dask: str | None) -> Iterator[Table]:
-    """Yield the table as it is, or as one that workers read as long as the block lasts."""
-    if dask is None:
-        yield table
-        return
+def _spread(table: Table, file: Path, wanted: ReadOptions, quiet: bool, dask: str) -> Iterator[Table]:
+    """Yield a table that workers read as long as the block lasts."""
     if str(file) == "-":
         raise InputError("--dask", "be left out for standard input, which no worker can read", dask)
     from sparsemean._data.dask import spread
@@ -452,7 +451,8 @@ def merge_command(
             estimate.report(target, title=f"{title}: which features have a mean")
         else:
             write(estimate, target)
-    common_options.show(estimate, title, time.perf_counter() - began, json_file=json_file, quiet=quiet)
+    if json_file == "-" or not quiet:
+        common_options.report(estimate, title, time.perf_counter() - began, json_file=json_file)
     if json_file != "-" and not quiet:
         print_sentence(_held(together))
         print_written(*(target for _, target in results))

@@ -19,11 +19,8 @@ from sparsemean._report.columns import LEAST_P
 from sparsemean._report.guarantees import promise
 from sparsemean._report.verdict import (
     closest_in_words,
-    selected_by_test,
-    shared_share,
     signs_of,
     verdict,
-    which_tests,
     worst_first,
 )
 from sparsemean._report.wording import (
@@ -48,8 +45,6 @@ from sparsemean.result import Estimate
 if TYPE_CHECKING:
     import pandas as pd
 
-NAMED = 12
-"""Tests that a sentence lists."""
 TESTS_SHOWN = 60
 """Tests that a notebook lists, and whose content a page has: some hundred pairs would make it too large."""
 WIDTH = 80
@@ -311,7 +306,11 @@ def below_verdict(result: Estimate | Several) -> list[str]:
         done, promised = _done_and_found(tests[0]), _details(tests[0])
     else:
         done, promised = _done_and_found_of_tests(tests), _details_of_tests(tests)
-    lines = (" ".join(done), *notes(result), f"Details: {' '.join(promised)}")
+    lines = (
+        " ".join(part for part in done if part),
+        *notes(result),
+        f"Details: {' '.join(part for part in promised if part)}",
+    )
     return [visible(line) for line in lines]
 
 
@@ -339,22 +338,18 @@ def _done_and_found(wording: Wording) -> list[str]:
     if uncertified is not None and uncertified.features.size:
         names = list_names(estimate.names(uncertified.features))
         sentences.append(f"Only without those rows, and so not certified: {names}.")
-    return [sentence for sentence in sentences if sentence]
+    return sentences
 
 
 def _from(wording: Wording) -> str:
     """Say which rows were looked at, and how many of them may be bad."""
-    plan, unit = wording.plan, wording.unit
+    plan, rows = wording.plan, f"{wording.plan.n_rows:,} {'pairs' if wording.estimate.paired else 'rows'}"
     as_look = ", as many as look it" if plan.auto and plan.bad_rows and not wording.more_look_bad else ""
+    bad = f"{wording.bad if plan.bad_rows else 'none'} may be bad{as_look}"
     if wording.names is None:
-        rows = f"{plan.n_rows} {unit}s" if unit != "subject" else f"{plan.n_rows} rows of {plan.n_units} subjects"
-        return f"from {rows} of which {plan.bad_rows or 'none'} may be bad{as_look}"
-    strata = f",{wording.strata}" if wording.strata else ""
-    compared = f"{wording.direction}{strata}, from {wording.groups}"
-    if not plan.bad_rows:
-        return f"{compared}, of which none may be bad{as_look}"
-    number = " and ".join(map(str, wording.allowed))
-    return f"{compared}, of which {number} may be bad{as_look} ({wording.shares}; {wording.wrong_labels})"
+        return f"from {rows}; {bad}"
+    labels = f" ({wording.shares}; {wording.wrong_labels})" if plan.bad_rows else ""
+    return f"{wording.direction}{wording.strata}, from {wording.groups}; {bad}{labels}"
 
 
 def _details(wording: Wording) -> list[str]:
@@ -368,14 +363,13 @@ def _details(wording: Wording) -> list[str]:
     else:
         number = int(np.min(estimate.decision.last[estimate.support]))
         least = f"{pluralize(number, f'bad {wording.noun}')} ({number / wording.plan.n_units:.2%} of all)"
-    sentences = [
+    return [
         promised,
         "" if paper else f"Every one of them survives at least {least}.",
         wording.test.estimates,
         f"Estimates are differences within pairs, {wording.direction}." if estimate.paired else "",
         f"Values on the support: {estimate.status.refinement}." if estimate.status.refinement else "",
     ]
-    return [sentence for sentence in sentences if sentence]
 
 
 def _of_paper(plan: Plan) -> str:
@@ -392,40 +386,24 @@ def _of_paper(plan: Plan) -> str:
 
 
 def _done_and_found_of_tests(tests: Sequence[Wording]) -> list[str]:
-    """Say which tests were made, what each selected and what was looked for."""
-    first = tests[0]
-    sentences = [
-        f"{pluralize(len(tests), 'test')} of {first.plan.n_features:,} features: {which_tests(tests)}.",
-        f"Features selected: {selected_by_test(tests, NAMED)}.",
-        _bad_in_tests(tests),
-    ]
-    if not any(each.k for each in tests):
-        best = tests[nearest(tests)]
-        sentences += [f"Closest is {best.contrast}. {closest_in_words(best)}", needed(best)]
-    return [sentence for sentence in sentences if sentence]
-
-
-def _bad_in_tests(tests: Sequence[Wording]) -> str:
-    """Say which share of each group may be bad."""
-    first = tests[0]
-    if not any(each.plan.bad_rows for each in tests):
-        return f"No {first.noun} may be bad."
-    share = shared_share(tests) or "A share of each group"
-    as_look = ", as many as look it in each test" if first.plan.auto else ""
-    return f"{share} may be bad{as_look}; a wrong label costs one {first.noun} in each group."
+    """Say how many tests were made, and where nothing was selected what comes closest to it."""
+    first, best = tests[0], tests[nearest(tests)]
+    each = f"Tested: {first.plan.n_features:,} features in each of {pluralize(len(tests), 'test')}"
+    done = f"{each}; a wrong label costs one {first.noun} in each group."
+    if any(test.k for test in tests):
+        return [done]
+    return [done, f"Closest is {best.contrast}. {closest_in_words(best)}", needed(best)]
 
 
 def _details_of_tests(tests: Sequence[Wording]) -> list[str]:
     """Say what is promised of all tests at once, and what the values are."""
-    plan = tests[0].plan
-    sentences = [
+    plan, rest = tests[0].plan, all(each.reference == REST for each in tests)
+    return [
         f"Together they are one family of {plan.n_hypotheses:,} hypotheses: what is promised holds of all tests at "
         f"once. {promise(tests)}",
         TESTS[plan.question.target, True].estimates.format(direction="label minus reference"),
+        "Against the rest a feature counts as false where all labels share one distribution." if rest else "",
     ]
-    if all(each.reference == REST for each in tests):
-        sentences.append("Against the rest a feature counts as false where all labels share one distribution.")
-    return sentences
 
 
 # As a notebook shows them: verdict, the strongest features or the tests, and the rest in words.
