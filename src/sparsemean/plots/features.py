@@ -149,7 +149,7 @@ def _forest_title(estimate: Estimate, features: IntArray) -> str:
 # The path plot: |μ̂_t| of the selected features against the rest.
 
 MAX_LABELLED = 10
-"""Names at the right end: more would stand far from their lines."""
+"""Names in the key below the axes."""
 MOST_SELECTED = 200
 """Selected features that are drawn, the strongest: a path takes some hundredths of a second."""
 DASHES = ("-", "--", ":")
@@ -204,8 +204,8 @@ def plot_path(
     selection = count_of(estimate.support.size, plan.n_features, "feature")
     title = f"{selection} selected; grey: the nearest of the rest"
     title += f"; the {k} strongest are drawn" if k < estimate.support.size else ""
-    entitle(ax, title)
     _draw_selected(ax, estimate, selected, size[:, features.size - k :])
+    entitle(ax, title)
     return ax
 
 
@@ -224,33 +224,14 @@ def _strongest_rest(estimate: Estimate, n_rest: int) -> IntArray:
 
 
 def _draw_selected(ax: Axes, estimate: Estimate, selected: IntArray, size: FloatArray) -> None:
-    """Draw the selected features in the order in which they enter, and name the first ones."""
+    """Draw the selected features in the order in which they enter; the key below the axes names the first ones."""
     order = np.argsort(estimate.entry_time[selected], kind="stable")
     names = estimate.names(selected)
-    ends = {}
     for rank, k in enumerate(order.tolist()):
         colour, dashes = CYCLE[rank % len(CYCLE)], DASHES[rank // len(CYCLE) % len(DASHES)]
-        ax.plot(np.arange(size.shape[0]), size[:, k], color=colour, linestyle=dashes, linewidth=1.6, zorder=2)
-        if rank < MAX_LABELLED and np.isfinite(size[-1, k]):
-            ends[shown(names[k])] = (float(size[-1, k]), colour)
-    _label(ax, ends, size.shape[0] - 1)
-
-
-def _label(ax: Axes, ends: dict[str, tuple[float, str]], last: int) -> None:
-    """Write names at the right end of the lines, kept apart by moving lower ones down, each tied to its line."""
-    _style.settle(ax)
-    line = 1.25 * SMALL
-    lowest = np.inf
-    for name, (end, colour) in sorted(ends.items(), key=lambda item: -item[1][0]):
-        height = float(ax.transData.transform((last, end))[1]) * 72 / ax.figure.dpi
-        place = min(height, lowest)
-        lowest = place - line
-        ax.annotate(
-            name, (last, end), (14, place - height), textcoords="offset points", va="center", fontsize=SMALL,
-            color=colour, annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.7, "shrinkA": 1, "shrinkB": 0,
-                        "relpos": (0, 0.5)},
-        )  # fmt: skip
+        label = shown(names[k]) if rank < MAX_LABELLED else "_nolegend_"
+        steps = np.arange(size.shape[0])
+        ax.plot(steps, size[:, k], color=colour, linestyle=dashes, linewidth=1.6, zorder=2, label=label)
 
 
 # The volcano plot: how far each feature leans to one side, and how small its p-value is.
