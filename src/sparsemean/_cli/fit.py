@@ -201,7 +201,8 @@ def _estimate(
         called["covariate"] = "--covariate"
     shared = {name: value for name, value in options.items() if name not in ONE_SAMPLE or name == "random_state"}
     return two_sample.compare(
-        table, labels, selection_rule=shared.pop("selection"), reference=_label(reference, labels), vs=vs,
+        table, labels, selection_rule=shared.pop("selection"), vs=vs,
+        reference=reference if reference is None or labels is None else _label(reference, labels),
         groups=columns.get("subject"), strata=columns.get("strata"), pairs=columns.get("pairs"), covariate=before,
         progress=progress, called=called, **shared,
     ).result  # fmt: skip
@@ -220,10 +221,8 @@ def _hinted(estimate: Estimate | Comparison, table: Table, wanted: ReadOptions) 
     return replace(one, status=replace(one.status, messages=(*one.status.messages, hint)))
 
 
-def _label(written: str | None, labels: Array | None) -> object:
+def _label(written: str, labels: Array) -> object:
     """Return the label that is written so; labels of a file may be numbers."""
-    if written is None or labels is None:
-        return written
     for label in dict.fromkeys(labels.tolist()):
         if written == str(label) or (isinstance(label, float) and written == f"{label:g}"):
             return label

@@ -80,7 +80,8 @@ def _found(tests: Sequence[Wording], k: int) -> str:
 
 def claim(wording: Wording) -> tuple[str, str]:
     """Return what is claimed of a selected feature: a verb of `VERBS` and the rest."""
-    side, more, by = wording.side, wording.plan.question.min_effect, wording.beyond
+    side, more = wording.side, wording.plan.question.min_effect
+    by = f" by more than {more:g}" if more else ""
     if wording.names is None and not wording.estimate.paired:
         value = wording.null or "its null value"
         if side.above:
@@ -291,7 +292,7 @@ def features_against(wording: Wording, features: tuple[int, ...]) -> list[str]:
 def called(wording: Wording, rows: IntArray) -> tuple[Sequence[str | int], str]:
     """Return what rows are called, and what there is to say of numbers."""
     if wording.row_names is not None:
-        return [wording.row(row) for row in rows.tolist()], ""
+        return [str(wording.row_names[row]) for row in rows.tolist()], ""
     names = wording.estimate.row_names(rows.tolist())
     return names, " (counted from 0)" if any(isinstance(name, int) for name in names) else ""
 

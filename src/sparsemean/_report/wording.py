@@ -223,10 +223,6 @@ class Wording:
         """What a share of bad rows is a share of."""
         return f"{self.noun}s of each group" if self.names else f"{self.noun}s"
 
-    def row(self, index: int) -> str:
-        """Return the name of a row, its number counted from 0 where it has none."""
-        return str(index) if self.row_names is None else str(self.row_names[index])
-
     # By which rule, on which side, and what of.
 
     @property
@@ -241,11 +237,6 @@ class Wording:
         if null is None:
             return "0"
         return f"{null[0]:g}" if (null == null[0]).all() else ""
-
-    @property
-    def beyond(self) -> str:
-        """The smallest effect that matters, where there is one."""
-        return f" by more than {self.plan.question.min_effect:g}" if self.plan.question.min_effect else ""
 
     @property
     def strata(self) -> str:

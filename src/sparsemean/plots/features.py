@@ -28,9 +28,7 @@ LINE, REST_OF_FIGURE = 0.24, 1.5
 """Inches for each feature and for what is around them."""
 
 
-def plot_forest(
-    estimate: Estimate, ax: Axes | None = None, *, most: int = 30, uncertified: bool = False, scale: str = "linear"
-) -> Axes:
+def plot_forest(estimate: Estimate, ax: Axes | None = None, *, most: int = 30, uncertified: bool = False) -> Axes:
     """Draw estimates and intervals of the selected features; an arrow is an interval without an end on that side.
 
     Parameters
@@ -44,8 +42,6 @@ def plot_forest(
         says how many are left out.
     uncertified
         Whether to draw those features below, with open marks, that only the rows left after screening show.
-    scale
-        Scale of the estimates: ``"symlog"`` where their sizes differ by orders of magnitude.
     """
     most = integer(most, argument="most", least=1, rule="be a positive integer")
     if ax is not None:
@@ -64,7 +60,10 @@ def plot_forest(
     everything = np.concatenate((features, extra))
     ends = np.vstack((estimate.intervals[features], np.full((extra.size, 2), np.nan)))
     _draw_null(ax, estimate, everything, places)
-    _set_scale(ax, scale, np.concatenate((estimate.mean[features], extra_means)), ends, _null(estimate, everything))
+    values = np.concatenate((estimate.mean[features], extra_means, ends.ravel(), _null(estimate, everything)))
+    values = values[np.isfinite(values)]
+    room = 0.08 * float(np.ptp(values)) or 1.0  # for arrows
+    ax.set_xlim(float(values.min()) - room, float(values.max()) + room)
     _draw_intervals(ax, ends[: features.size])
     ax.plot(estimate.mean[features], places[: features.size], "o", markersize=5.5, color=CHOSEN, zorder=3)
     if extra.size:
@@ -89,21 +88,6 @@ def _draw_null(ax: Axes, estimate: Estimate, features: IntArray, places: IntArra
         dashed(ax.axvline, float(null[0]))
     else:
         dashed(ax.vlines, null, places - 0.4, places + 0.4)
-
-
-def _set_scale(ax: Axes, scale: str, means: FloatArray, ends: FloatArray, null: FloatArray) -> None:
-    """Make room for all that is finite, and some beyond it for arrows."""
-    values = np.concatenate((means, ends.ravel(), null))
-    values = values[np.isfinite(values)]
-    low, high = float(values.min()), float(values.max())
-    if scale == "symlog":
-        sizes = np.abs(values[values != 0])
-        ax.set_xscale("symlog", linthresh=float(sizes.min()) if sizes.size else 1.0)
-        low, high = min(1.5 * low, low / 1.5), max(1.5 * high, high / 1.5)
-    else:
-        ax.set_xscale(scale)
-    room = 0.08 * (high - low) if high > low else 1.0
-    ax.set_xlim(low - room * (scale != "symlog"), high + room * (scale != "symlog"))
 
 
 def _draw_intervals(ax: Axes, ends: FloatArray) -> None:
