@@ -388,7 +388,7 @@ def test_what_is_refused(shop: Any) -> None:
     pairs = SparseMeanDifference().fit(X[:40], [0, 1] * 20, pairs=np.repeat(np.arange(20), 2)).result_
     with pytest.raises(InputError, match="users of their own: got one of pairs; print it"):
         scorecard(pairs)
-    with pytest.raises(InputError, match="users must have a name for each of 9,000 rows: got 3 names"):
+    with pytest.raises(InputError, match="users must have one name for each of the 9,000 rows: got 3 names"):
         scorecard(card.result, users=["a", "b", "c"])
     with pytest.raises(InputError, match="level must be a number between 0 and 1"):
         scorecard(card.result, level=95)

@@ -149,7 +149,6 @@ def print_details(estimate: Estimate | Comparison, table: Table, opened: float) 
     lines = [
         *(line for line in below_verdict(estimate) if not line.startswith("Note: ")),
         f"Read along {source.along}, {'sparse' if source.sparse else 'dense'}, {source.dtype}; {opened:.2f} s to open.",
-        f"Bad rows allowed for: {one.plan.bad_rows} of {one.plan.n_units}.",
         "Made with " + ", ".join(f"{name} {version}" for name, version in status.versions.items()) + ".",
     ]
     for line in lines:

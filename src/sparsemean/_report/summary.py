@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 from html import escape
-from typing import TYPE_CHECKING, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -169,15 +169,10 @@ def _effect_and_rows(plan: Plan, n: int) -> tuple[float, int]:
 
 # Several tests, and all as text of 80 columns.
 
-TestRow = TypedDict(
-    "TestRow", {"test": str, "n label": int, "n reference": int, "features": int, "strongest": str}
-)  # fmt: skip
-"""A test in a table of tests: its name, sizes of the groups, number of features and the strongest of them."""
 
-
-def overview(result: Several) -> list[TestRow]:
-    """Return a row for each test."""
-    rows: list[TestRow] = []
+def overview(result: Several) -> list[dict[str, Any]]:
+    """Return a row for each test: its name, sizes of the groups, number of features and the strongest of them."""
+    rows = []
     for test in wordings_of(result):
         n_label, n_reference = test.sizes
         features = strongest_first(test.estimate, test.estimate.support)[: STRONGEST + 1]

@@ -17,7 +17,7 @@ from sparsemean._stats.row_scores import count_by_group
 from sparsemean._util.checks import pluralize, unit_name
 from sparsemean._util.plans import Plan, Side
 from sparsemean._util.records import FloatArray, RowScores
-from sparsemean.errors import visible
+from sparsemean.errors import InputError, visible
 from sparsemean.result import Estimate
 
 Names: TypeAlias = tuple[str, str]
@@ -209,7 +209,6 @@ class Wording:
     rows: RowScores
     """How far rows contradict the rest, and which look bad; of no rows where they were not at hand."""
     row_names: Sequence[object] | None
-    title: str
 
     # Who is compared, and what is counted.
 
@@ -322,7 +321,6 @@ def wording_of(
     names: Names | None = None,
     *,
     row_names: Sequence[object] | None = None,
-    title: str = "",
     shown: Callable[[object], str] = visible,
 ) -> Wording:
     """Answer each question about an estimate; groups and rows are called by the names given, else by their own."""
@@ -351,7 +349,6 @@ def wording_of(
         test=test._replace(effect=effect, lean_meaning=meaning, estimates=estimates),
         rows=estimate.rows or NO_ROWS,
         row_names=row_names,
-        title=title,
     )
 
 
@@ -359,3 +356,10 @@ def wordings_of(result: Estimate | Several, row_names: Sequence[object] | None =
     """Return one for each test, in their order; an estimate is one test."""
     estimates = [result] if isinstance(result, Estimate) else result.results.values()
     return [wording_of(estimate, row_names=row_names) for estimate in estimates]
+
+
+def check_row_names(names: Sequence[object] | None, n: int, argument: str) -> None:
+    """Refuse names that are not one for each row."""
+    if names is not None and (isinstance(names, str) or len(names) != n):
+        received = "one name" if isinstance(names, str) else f"{len(names):,} names"
+        raise InputError(argument, f"have one name for each of the {n:,} rows", received)
