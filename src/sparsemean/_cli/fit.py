@@ -139,21 +139,19 @@ def fit(
     with waiting(f"Reading {title}", quiet):
         table = open_file(file, wanted)
     opened = time.perf_counter() - began
-    card = None
+    what = "which features have a mean" if wanted.group is None else f"what differs by {wanted.group}"
     with contextlib.ExitStack() as stack:
         if dask is not None:
             table = stack.enter_context(_spread(table, file, wanted, quiet, dask))
         with progressing("Fitting" if wanted.group is None else "Comparing", quiet) as progress:
             estimate = _hinted(_estimate(table, wanted, options, progress), table, wanted)
         table.check_unchanged()
-        for option, target in outputs:
-            if option == "--scorecard":
-                card = _scorecard(estimate, target)
-            elif option == "--report":
-                what = "which features have a mean" if wanted.group is None else f"what differs by {wanted.group}"
-                estimate.report(target, title=f"{title}: {what}")
-            else:
-                _write(estimate, file, target, overwrite=overwrite, every=every)
+        card = None
+        if scorecard is not None:
+            from sparsemean import experiments
+
+            card = experiments.scorecard(estimate)
+        _write(estimate, outputs, title=f"{title}: {what}", card=card, copied=file, overwrite=overwrite, every=every)
     seconds, more = time.perf_counter() - began, "" if verbose else common_options.MORE
     if card is not None and json_file != "-" and not quiet:
         lines = (common_options.heading(estimate, title), *map(visible, str(card).splitlines()))
@@ -262,24 +260,30 @@ def _refuse_others(context: click.Context, wanted: ReadOptions) -> None:
         raise InputError("--vs", "be left out with --reference", repr(params["vs"]), "choose one of them")
 
 
-def _write(estimate: Estimate | Comparison, file: Path, target: Path, *, overwrite: bool, every: bool) -> None:
+def _write(
+    estimate: Estimate | Comparison,
+    outputs: list[tuple[str, Path]],
+    *,
+    title: str,
+    card: Scorecard | None = None,
+    copied: Path | None = None,
+    overwrite: bool = False,
+    every: bool = False,
+) -> None:
+    """Write a result to every file that is named, to .h5ad files with a copy of the input."""
     from sparsemean._fit.write import write, write_h5ad
-
-    if target.suffix.lower() == ".h5ad":
-        write_h5ad(estimate, file, target, overwrite=overwrite)
-    else:
-        write(estimate, target, every=every)
-
-
-def _scorecard(estimate: Estimate | Comparison, target: Path) -> Scorecard:
-    """Write the scorecard of an experiment, and return it."""
     from sparsemean._util.files import replacing, write_csv
-    from sparsemean.experiments import scorecard
 
-    card = scorecard(estimate)
-    with replacing(target) as temporary:
-        write_csv(card.table, temporary)
-    return card
+    for option, target in outputs:
+        if option == "--report":
+            estimate.report(target, title=title)
+        elif card is not None and option == "--scorecard":
+            with replacing(target) as temporary:
+                write_csv(card.table, temporary)
+        elif copied is not None and target.suffix.lower() == ".h5ad":
+            write_h5ad(estimate, copied, target, overwrite=overwrite)
+        else:
+            write(estimate, target, every=every)
 
 
 # ``sparsemean sketch``.
@@ -416,7 +420,6 @@ def merge_command(
     """
     from sparsemean._counts.merging import merge
     from sparsemean._data import open_file
-    from sparsemean._fit.write import write
 
     outputs = common_options.outputs_of(out, json_file, page)
     for path in out:
@@ -445,11 +448,7 @@ def merge_command(
         for table in again:
             table.check_unchanged()
     title = files[0].name if len(files) == 1 else f"{len(files)} sketches"
-    for option, target in results:
-        if option == "--report":
-            estimate.report(target, title=f"{title}: which features have a mean")
-        else:
-            write(estimate, target)
+    _write(estimate, results, title=f"{title}: which features have a mean")
     if json_file == "-" or not quiet:
         common_options.report(estimate, title, time.perf_counter() - began, json_file=json_file)
     if json_file != "-" and not quiet:

@@ -247,13 +247,8 @@ def _table_of_tests(result: Several, most: int, width: int, rest: str) -> list[s
 
 def nearest(tests: Sequence[Wording]) -> int:
     """Return which of some tests that select nothing comes nearest to it."""
-
-    def near(at: int) -> tuple[float, float]:
-        estimate = tests[at].estimate
-        share = np.nan_to_num(estimate.max_contamination, nan=-1.0).max(initial=-1.0)
-        return float(share), -float(estimate.p_values.min(initial=1.0))
-
-    return max(range(len(tests)), key=near)
+    last = [np.nan_to_num(test.estimate.max_contamination, nan=-1.0).max(initial=-1.0) for test in tests]
+    return int(np.lexsort(([test.estimate.p_values.min(initial=1.0) for test in tests], np.negative(last)))[0])
 
 
 def wrap(sentence: str, width: int = WIDTH) -> str:
