@@ -18,13 +18,14 @@ from sparsemean._report.guarantees import guarantees_of
 from sparsemean._report.plot_data import MOST_STOPS, STOPS_OF_MANY, DecidedAgain, stops_of
 from sparsemean._report.summary import TESTS_SHOWN, below_verdict, closest_first, overview, summary, without_bad_rows
 from sparsemean._report.verdict import MEANINGS, verdict, which_tests
-from sparsemean._report.wording import Several, Wording, check_row_names, wording_of, wordings_of
+from sparsemean._report.wording import Wording, check_row_names, wording_of, wordings_of
 from sparsemean._stats.planning import SELECTIONS
 from sparsemean._util.checks import pluralize
 from sparsemean._util.files import check_writable, replacing
 from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError, require, visible
 from sparsemean.result import Estimate
+from sparsemean.result.comparison import Comparison
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -152,7 +153,7 @@ def check_report(path: Path, argument: str = "path") -> None:
 
 
 def write_report(
-    result: Estimate | Several,
+    result: Estimate | Comparison,
     path: str | Path,
     *,
     title: str | None = None,
@@ -176,7 +177,7 @@ def page_wording(estimate: Estimate, *, row_names: Sequence[object] | None = Non
 
 
 def page_of(
-    result: Estimate | Several,
+    result: Estimate | Comparison,
     *,
     title: str | None = None,
     row_names: Sequence[object] | None = None,
@@ -208,7 +209,7 @@ def page_of(
 
 
 def _choice(
-    result: Several, title: str | None, row_names: Sequence[object] | None, file_name: str
+    result: Comparison, title: str | None, row_names: Sequence[object] | None, file_name: str
 ) -> dict[str, object]:
     """Return the table of several tests, and their contents: that of the first is shown, others wait in templates."""
     tests, rows = wordings_of(result), overview(result)

@@ -26,7 +26,6 @@ from sparsemean._report.verdict import (
 from sparsemean._report.wording import (
     REST,
     TESTS,
-    Several,
     Wording,
     percent,
     wording_of,
@@ -41,6 +40,7 @@ from sparsemean._util.plans import Plan
 from sparsemean._util.records import IntArray
 from sparsemean.errors import visible
 from sparsemean.result import Estimate
+from sparsemean.result.comparison import Comparison
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -170,7 +170,7 @@ def _effect_and_rows(plan: Plan, n: int) -> tuple[float, int]:
 # Several tests, and all as text of 80 columns.
 
 
-def overview(result: Several) -> list[dict[str, Any]]:
+def overview(result: Comparison) -> list[dict[str, Any]]:
     """Return a row for each test: its name, sizes of the groups, number of features and the strongest of them."""
     rows = []
     for test in wordings_of(result):
@@ -192,7 +192,7 @@ NOTED = 4
 """Notes below the table: those that come first matter most."""
 
 
-def printed(result: Estimate | Several) -> str:
+def printed(result: Estimate | Comparison) -> str:
     """Return verdict and table, as `print` shows them."""
     said = notes(result)
     more = f" and {len(said) - NOTED} more notes" if len(said) > NOTED else ""
@@ -201,7 +201,7 @@ def printed(result: Estimate | Several) -> str:
 
 
 def verdict_and_table(
-    result: Estimate | Several, *, most: int = SHOWN, width: int = WIDTH, rest: str = ""
+    result: Estimate | Comparison, *, most: int = SHOWN, width: int = WIDTH, rest: str = ""
 ) -> list[str]:
     """Return the lines of a verdict and of a table, which has ``most`` lines; ``rest`` says who has the others."""
     head = [wrap(sentence, width) for sentence in verdict(result)]
@@ -226,7 +226,7 @@ def _table_of_one(wording: Wording, most: int, width: int, rest: str) -> list[st
     return [*aligned(table, width), *more, *([wrap(below, width)] if below else [])] if table.rows else []
 
 
-def _table_of_tests(result: Several, most: int, width: int, rest: str) -> list[str]:
+def _table_of_tests(result: Comparison, most: int, width: int, rest: str) -> list[str]:
     rows, tests = overview(result), wordings_of(result)
     shown = [
         (_cut(row["test"], width // 2), f"{row['n label']:,} / {row['n reference']:,}", f"{row['features']:,}")
@@ -284,12 +284,12 @@ def _cut(name: str, longest: int) -> str:
 # The summary: verdict, what was done and what is promised.
 
 
-def summary(result: Estimate | Several) -> str:
+def summary(result: Estimate | Comparison) -> str:
     """Say the verdict, then what was done and found besides, notes, and last what is promised of it: a line each."""
     return "\n".join((*verdict(result), *below_verdict(result)))
 
 
-def below_verdict(result: Estimate | Several) -> list[str]:
+def below_verdict(result: Estimate | Comparison) -> list[str]:
     """Return the lines of a summary that follow the verdict."""
     tests = wordings_of(result)
     if isinstance(result, Estimate):
@@ -304,7 +304,7 @@ def below_verdict(result: Estimate | Several) -> list[str]:
     return [visible(line) for line in lines]
 
 
-def notes(result: Estimate | Several) -> list[str]:
+def notes(result: Estimate | Comparison) -> list[str]:
     """Return the notes of a result; of several tests those that every one has, others stand in its own summary."""
     estimates = [result] if isinstance(result, Estimate) else result.results.values()
     first, *others = (each.status.messages for each in estimates)
@@ -399,7 +399,7 @@ def _details_of_tests(tests: Sequence[Wording]) -> list[str]:
 # As a notebook shows them: verdict, the strongest features or the tests, and the rest in words.
 
 
-def fragment(result: Estimate | Several) -> str:
+def fragment(result: Estimate | Comparison) -> str:
     """Return HTML without scripts or styles of its own, names escaped; it needs no extra."""
     import pandas as pd
 

@@ -12,12 +12,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from sparsemean._fit.messages import DEPENDENT
-from sparsemean._report.wording import REST, Q, Several, Wording, percent, wording_of, wordings_of
+from sparsemean._report.wording import REST, Q, Wording, percent, wording_of, wordings_of
 from sparsemean._stats.row_scores import FEW, LABEL, LARGE, TOGETHER
 from sparsemean._util.checks import count_of, list_names, pluralize
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import visible
 from sparsemean.result import Estimate
+from sparsemean.result.comparison import Comparison
 
 SHARES = (0.01, 0.05, 0.1, 0.2)
 """Shares of bad rows that people think in."""
@@ -32,7 +33,7 @@ SHOWING = 80
 """Rows from which on a few bad ones that are far off show nearly always."""
 
 
-def verdict(result: Estimate | Several, *, row_names: Sequence[object] | None = None) -> tuple[str, ...]:
+def verdict(result: Estimate | Comparison, *, row_names: Sequence[object] | None = None) -> tuple[str, ...]:
     """Return the verdict, a sentence or two a line: found, withstood, suspected; what there is not is left out.
 
     Rows are called by ``row_names``, one for each, else by their own.

@@ -6,9 +6,9 @@ side, or what is tested is called stands in one table each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from sparsemean._util.plans import Plan, Side
 from sparsemean._util.records import FloatArray, RowScores
 from sparsemean.errors import InputError, visible
 from sparsemean.result import Estimate
+from sparsemean.result.comparison import Comparison
 
 Names: TypeAlias = tuple[str, str]
 """Of the reference and of the label, in this order, as `Plan.sizes` has them."""
@@ -173,15 +174,6 @@ TESTS = {
     ),
 }
 """By target, and whether groups are compared."""
-
-
-class Several(Protocol):
-    """What is told of several tests: an estimate for each."""
-
-    @property
-    def results(self) -> Mapping[object, Estimate]:
-        """The estimates, by label or by pairs of labels."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -352,7 +344,7 @@ def wording_of(
     )
 
 
-def wordings_of(result: Estimate | Several, row_names: Sequence[object] | None = None) -> list[Wording]:
+def wordings_of(result: Estimate | Comparison, row_names: Sequence[object] | None = None) -> list[Wording]:
     """Return one for each test, in their order; an estimate is one test."""
     estimates = [result] if isinstance(result, Estimate) else result.results.values()
     return [wording_of(estimate, row_names=row_names) for estimate in estimates]
