@@ -482,7 +482,7 @@ def test_values_from_before_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> No
         for stretch, column in zip(stretches, expected, strict=True):
             assert stretch.column_names == ["a"]
             assert stretch["a"].to_pylist() == both[column].to_list()
-    assert experiments.metrics("a", covariates="a0")["a"].cols == ("a", "a0")
+    assert experiments.metrics("a", covariates={"a": "a0"})["a"].cols == ("a", "a0")
 
 
 @pytest.mark.usefixtures("tasting")

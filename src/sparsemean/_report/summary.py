@@ -103,9 +103,11 @@ def closest(wording: Wording) -> TextTable:
     none_bad = ", none bad" if clean is not estimate else ""
     headings = ("feature", "side", "p", f"{wording.rule.compared.heading}{none_bad}", "would pass up to")
     sides, p, adjusted = {1.0: "up", -1.0: "down"}, clean.p_values, wording_of(clean).adjusted
+    last = estimate.max_contamination[features]
+    passes = np.where(np.isnan(last), "not even at 0", [percent(share) for share in last.tolist()]).tolist()
     rows = [
-        (str(called), sides.get(sign, "–"), _p_text(p[feature]), _p_text(adjusted[feature]), _passes(estimate, feature))
-        for called, sign, feature in zip(names, signs.tolist(), features.tolist(), strict=True)
+        (str(called), sides.get(sign, "–"), _p_text(p[feature]), _p_text(adjusted[feature]), up_to)
+        for called, sign, feature, up_to in zip(names, signs.tolist(), features.tolist(), passes, strict=True)
     ]
     return TextTable(headings, rows)
 
@@ -123,11 +125,6 @@ def closest_first(estimate: Estimate, clean: Estimate) -> IntArray:
     features = np.setdiff1d(np.arange(estimate.plan.n_features), estimate.decision.skipped)
     last = np.nan_to_num(estimate.max_contamination[features], nan=-1.0)
     return features[np.lexsort((-np.abs(clean.beta[features]), clean.p_values[features], -last))]
-
-
-def _passes(estimate: Estimate, feature: int) -> str:
-    share = float(estimate.max_contamination[feature])
-    return "not even at 0" if math.isnan(share) else percent(share)
 
 
 # What it would take.

@@ -339,16 +339,11 @@ def _condition_of_tests(tests: Sequence[Wording], *, found: bool) -> str:
         return f"provided that no {unit} is bad{why}" if found else f"even if no {unit} is bad"
     if first.plan.auto:
         return f"provided that in no test more {unit}s of either group are bad than look bad there"
-    share = shared_share(tests) or "a share of each group"
+    shares = {each.shares for each in tests}
+    share = shares.pop() if len(shares) == 1 else "a share of each group"
     if not first.rule.adversary:
         return f"with {share} allowed to be bad"
     return f"{'even if' if found else 'if'} {share} {'is' if found else 'may be'} wrong"
-
-
-def shared_share(tests: Sequence[Wording]) -> str:
-    """Return which share of each group may be bad; empty where it is not the same in all tests."""
-    shares = {each.shares for each in tests}
-    return shares.pop() if len(shares) == 1 else ""
 
 
 def suspects_of_tests(tests: Sequence[Wording]) -> str:

@@ -59,8 +59,12 @@ def plot_forest(estimate: Estimate, ax: Axes | None = None, *, most: int = 30, u
     places = np.concatenate((np.arange(features.size), features.size + 1 + np.arange(extra.size)))
     everything = np.concatenate((features, extra))
     ends = np.vstack((estimate.intervals[features], np.full((extra.size, 2), np.nan)))
-    _draw_null(ax, estimate, everything, places)
-    values = np.concatenate((estimate.mean[features], extra_means, ends.ravel(), _null(estimate, everything)))
+    null = np.zeros(everything.size) if estimate.shift is None else estimate.shift[everything]
+    if np.all(null == null[0]):
+        dashed(ax.axvline, float(null[0]))
+    else:
+        dashed(ax.vlines, null, places - 0.4, places + 0.4)
+    values = np.concatenate((estimate.mean[features], extra_means, ends.ravel(), null))
     values = values[np.isfinite(values)]
     room = 0.08 * float(np.ptp(values)) or 1.0  # for arrows
     ax.set_xlim(float(values.min()) - room, float(values.max()) + room)
@@ -75,19 +79,6 @@ def plot_forest(estimate: Estimate, ax: Axes | None = None, *, most: int = 30, u
     ax.tick_params(axis="y", length=0)
     entitle(ax, _forest_title(estimate, features))
     return ax
-
-
-def _null(estimate: Estimate, features: IntArray) -> FloatArray:
-    return np.zeros(features.size) if estimate.shift is None else estimate.shift[features]
-
-
-def _draw_null(ax: Axes, estimate: Estimate, features: IntArray, places: IntArray) -> None:
-    """Draw the null value: one line, or one for each feature where they differ."""
-    null = _null(estimate, features)
-    if np.all(null == null[0]):
-        dashed(ax.axvline, float(null[0]))
-    else:
-        dashed(ax.vlines, null, places - 0.4, places + 0.4)
 
 
 def _draw_intervals(ax: Axes, ends: FloatArray) -> None:
@@ -166,8 +157,11 @@ def plot_path(
     require("matplotlib", extra="plots", purpose="plotting")
     plan = estimate.plan
     last = n_iter or plan.walk.estimate_at or DEFAULT_ITERATIONS
-    selected = _strongest(estimate)
-    features = np.concatenate((_strongest_rest(estimate, n_rest), selected))
+    strength = np.abs(estimate.beta)
+    selected = np.sort(estimate.support[np.argsort(-strength[estimate.support], kind="stable")[:MOST_SELECTED]])
+    strength[estimate.support] = -1.0
+    rest = np.argsort(-strength, kind="stable")[: min(n_rest, strength.size - estimate.support.size)]
+    features = np.concatenate((rest, selected))
     size = np.abs(estimate.trajectory(features, last, X, covariate=covariate))
     size, k = np.where(size > 0, size, np.nan), selected.size
     ax = axes_for(ax)
@@ -191,20 +185,6 @@ def plot_path(
     _draw_selected(ax, estimate, selected, size[:, features.size - k :])
     entitle(ax, title)
     return ax
-
-
-def _strongest(estimate: Estimate) -> IntArray:
-    """Return the selected features, or of very many those that lean most to one side, rising."""
-    support = estimate.support
-    strongest = np.argsort(-np.abs(estimate.beta[support]), kind="stable")[:MOST_SELECTED]
-    return np.sort(support[strongest])
-
-
-def _strongest_rest(estimate: Estimate, n_rest: int) -> IntArray:
-    strength = np.abs(estimate.beta)
-    strength[estimate.support] = -1.0
-    rest = np.argsort(-strength, kind="stable")[: min(n_rest, strength.size - estimate.support.size)]
-    return np.asarray(rest, dtype=np.intp)
 
 
 def _draw_selected(ax: Axes, estimate: Estimate, selected: IntArray, size: FloatArray) -> None:
