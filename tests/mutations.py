@@ -272,7 +272,7 @@ MUTATIONS = [
              "reach = precision * (null != 0)", "reach = 0.0 * precision * (null != 0)",
              "tests/test_rounding.py"),
     Mutation("rounding: counts about a null value keep their last bit", "_kernels/cpu.py",
-             "(null, precision * (null != 0))", "(null, 0.0 * precision * (null != 0))",
+             "(null[piece], precision * (null[piece] != 0))", "(null[piece], 0.0 * precision * (null[piece] != 0))",
              "tests/test_rounding.py"),
     Mutation("rounding: single precision is taken for double", "_kernels/memory_layout.py",
              'dtype if dtype.kind == "f" else np.float64, np.float64', "np.float64, np.float64",

@@ -218,10 +218,11 @@ class Dense(Source):
 
     def _take(self, columns: IntArray) -> FloatArray:
         """Return all rows of ``columns``."""
-        from sparsemean._kernels import compiling, cpu
+        from sparsemean._kernels.columns import gather
+        from sparsemean._kernels.compiling import plainly
 
-        if self.native is not None and not compiling.plainly(self.shape[0] * columns.size):
-            return cpu.gather(self.values, np.arange(self.shape[0]), columns)
+        if self.native is not None and not plainly(self.shape[0] * columns.size):
+            return gather(self.values, np.arange(self.shape[0]), columns)
         read = [self.values[:, part] for part, _, _ in self.runs(columns)]
         return np.concatenate(read, axis=1, dtype=np.float64) if read else np.empty((self.shape[0], 0))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsemean._kernels import NotFiniteError, cpu, reference
+from sparsemean._kernels import NotFiniteError, cpu
 from sparsemean._kernels.compiling import compiled
 from sparsemean._kernels.loops import is_bad
 from sparsemean._kernels.memory_layout import Array, count_threads, each, is_native
@@ -178,7 +178,7 @@ def count_signs(block: sparse.csc_array, partition: Partition, *, n_jobs: int | 
     place[partition.order] = np.arange(partition.n_rows)
     tables = [np.repeat(np.arange(offsets.size - 1), np.diff(offsets)) for offsets in partition.levels[:depth]]
     above, bases = np.concatenate(tables), np.cumsum([0, *(table.size for table in tables)])
-    sizes = reference.rows_per_bucket(partition, depth - 1)
+    sizes = partition.rows_per_bucket(depth - 1)
 
     def work(columns: slice) -> bool:
         width, most = columns.stop - columns.start, _longest(indptr, columns)

@@ -50,6 +50,13 @@ class Partition:
         """Return the number of buckets at ``level`` that hold at least one row."""
         return int(self.levels[level].size) - 1
 
+    def rows_per_bucket(self, level: int) -> IntArray:
+        """Return how many rows the buckets of a level have."""
+        offsets = self.levels[0]
+        for above in self.levels[1 : level + 1]:
+            offsets = offsets[above]
+        return np.diff(offsets)
+
     def of_rows(self, rows: IntArray) -> Partition:
         """Return the same buckets with row ``rows[i]`` in the place of row i."""
         places = None if self.places is None else np.where(self.places < 0, -1, rows[self.places])

@@ -22,7 +22,8 @@ from sparsemean._counts.engines.host import rank_counts as rank_counts_on_host
 from sparsemean._data.gpu import DeviceArray, device_errors
 from sparsemean._data.source import Array, Dense, Source, as_dense, cut
 from sparsemean._data.table import Table
-from sparsemean._kernels import NotFiniteError, cpu, gpu, gpu_blocks, influence
+from sparsemean._kernels import NotFiniteError, gpu, gpu_blocks, influence
+from sparsemean._kernels.columns import level_means
 from sparsemean._kernels.memory_layout import count_threads
 from sparsemean._util.records import BLOCK, BucketSpec, CellCounts, Counts, FloatArray, IntArray, Partition
 from sparsemean.errors import InputError
@@ -66,7 +67,7 @@ def map_means(
     with device_errors():
         for piece, values in source.takes_of(columns):
             part = spec.part(piece)
-            levels = cpu.level_means(
+            levels = level_means(
                 values, part.partition, np.arange(values.shape[1]), depth=depth, missing=part.skip_missing,
                 null=part.null, precision=precision,
             )  # fmt: skip

@@ -209,7 +209,8 @@ def map_means(
     source: Source, spec: BucketSpec, columns: IntArray, *, work: Work, depth: int = 1, **how: Unpack[How]
 ) -> FloatArray:
     """Work on memory where it lies, or on a good many columns of a source at a time; on a few on each thread."""
-    from sparsemean._kernels import cpu
+    from sparsemean._kernels.columns import level_means
+    from sparsemean._kernels.cpu import SMALL
 
     n_threads, partition = count_threads(how.get("n_jobs")), spec.partition
     precision = spec.precision or source.precision
@@ -218,14 +219,14 @@ def map_means(
         """Work on columns of the source that stand at some places of ``values``."""
 
         def read_and_work(part: slice) -> FloatArray:
-            levels = cpu.level_means(
+            levels = level_means(
                 values, partition, at[part], depth=depth, null=spec.null, precision=precision,
                 missing=spec.skip_missing,
             )  # fmt: skip
             return work(levels, piece[part])
 
         width = max(1, min(MEANS_AT_ONCE // partition.n_buckets(0), -(-piece.size // n_threads)))
-        small = piece.size * partition.n_rows < cpu.SMALL
+        small = piece.size * partition.n_rows < SMALL
         yield from each(read_and_work, cut(piece.size, width, 1), 1 if small else n_threads)
 
     if isinstance(source, Dense):
