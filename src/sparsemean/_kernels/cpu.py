@@ -55,7 +55,7 @@ def count_signs(
         if progress is not None:
             progress(1.0)
         return counted
-    total, lock, n_threads = no_counts(partition, d, missing=missing), threading.Lock(), count_threads(n_jobs)
+    total, lock, n_threads = Counts.blank(partition, d, missing=missing), threading.Lock(), count_threads(n_jobs)
     precision = precision_of(X.dtype) if precision is None else precision
     native = is_native(X)
     pieces = _cut(d, d if native else CONVERTED_BYTES // (8 * X.shape[0]))
@@ -80,20 +80,6 @@ def count_signs(
             if progress is not None:
                 progress((k + done / len(tasks)) / len(pieces))
     return total.settled()
-
-
-def no_counts(partition: Partition, d: int, *, missing: bool = False) -> Counts:
-    """Return the counts of ``d`` features before any value was seen; none is known to be missing yet."""
-    n_buckets = tuple(partition.n_buckets(level) for level in partition.wanted)
-    everything = np.repeat(np.array(n_buckets, dtype=np.int32)[:, np.newaxis], d, axis=1) if missing else None
-    return Counts(
-        positive=np.zeros((len(partition.wanted), d), dtype=np.int32),
-        negative=np.zeros((len(partition.wanted), d), dtype=np.int32),
-        nearest=np.full(d, np.inf),
-        n_buckets=n_buckets,
-        present=everything,
-        missing=np.zeros(d, dtype=np.int32) if missing else None,
-    )
 
 
 def _tasks(

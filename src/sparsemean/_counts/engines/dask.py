@@ -22,7 +22,6 @@ from sparsemean._data import as_table
 from sparsemean._data.dask import Dask, check_held, ends
 from sparsemean._data.source import Array, NonFiniteValue, as_dense
 from sparsemean._data.table import Table
-from sparsemean._kernels import cpu
 from sparsemean._kernels.influence import InfluenceSums
 from sparsemean._stats.buckets import assign_places, block_spans
 from sparsemean._util.cluster import run
@@ -242,7 +241,7 @@ def count(
     watched = [dask.delayed(_kept_columns, pure=False)(chunk) for row in chunks for chunk in row]
     heard = _listening(table, len(watched), take, skip_missing=spec.skip_missing, progress=how.get("progress"))
     totals = run(watched, [_tree(column, sent_once, j) for j, column in enumerate(zip(*chunks, strict=True))], heard)
-    total = cpu.no_counts(partition, table.shape[1], missing=spec.skip_missing)
+    total = Counts.blank(partition, table.shape[1], missing=spec.skip_missing)
     for j, counts in enumerate(totals):
         total.add_columns(grid.at(0, j)[1], _good(table, counts, skip_missing=spec.skip_missing))
     return total.settled(), kept

@@ -157,8 +157,6 @@ def count(
     table: Table, spec: BucketSpec, *, keep: IntArray | None = None, **how: Unpack[How]
 ) -> tuple[Counts, FloatArray | None]:
     """Count memory where it lies, or a source piece by piece."""
-    from sparsemean._kernels import cpu
-
     source, skip_missing = table.source, spec.skip_missing
     n_jobs, progress = how.get("n_jobs"), how.get("progress")
     precision = spec.precision or source.precision
@@ -166,7 +164,7 @@ def count(
         with refusing(table, skip_missing=skip_missing):
             counts = _count_block(source.values, spec, precision, n_jobs, progress)
         return counts, None if keep is None else source.take(keep)
-    total = cpu.no_counts(spec.partition, source.shape[1], missing=skip_missing)
+    total = Counts.blank(spec.partition, source.shape[1], missing=skip_missing)
     kept = None if keep is None else np.empty((source.shape[0], keep.size), order="F")
     for piece in pieces_of(source, spec.partition):
         keep_columns(kept, keep, piece)
