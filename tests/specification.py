@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._fit.refinement import DEGREES, FAR, FEWEST, NAMES, NEAR, NOTHING
 from sparsemean._kernels import centres, reference
 from sparsemean._stats.arrays import GAUSSIAN
-from sparsemean._stats.location import DEGREES, FAR, FEWEST, NAMES, NEAR, NOTHING
 from sparsemean._util.records import FloatArray, IntArray, Partition
 
 Array = npt.NDArray[np.generic]

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from specification import candidates, pseudomedian
 
+from sparsemean._fit.refinement import DEGREES, FAR, FEWEST, NEAR
 from sparsemean._kernels import centres
 from sparsemean._stats.arrays import GAUSSIAN, dropna
-from sparsemean._stats.location import DEGREES, FAR, FEWEST, NEAR
 from sparsemean._util.records import FloatArray
 
 RULE = centres.Rule(degrees=DEGREES, gaussian=GAUSSIAN, far=FAR, near=NEAR, fewest=FEWEST)

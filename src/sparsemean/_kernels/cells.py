@@ -137,26 +137,6 @@ def read_digits(text: ByteArray, i: int) -> tuple[np.uint64, int, int, int, int,
     return found | sign, i, DECIDED, first, point, last
 
 
-@compiled()
-def read_numbers(text: ByteArray, out: Array) -> tuple[int, int]:
-    """Write the bits of numbers with blanks between them to ``out`` until ``text``, which ends in a blank, ends.
-
-    Return how many there were and how many bytes have been used: not all where one is left open or is no number.
-    """
-    i, count = 0, 0
-    while i < text.size:
-        if text[i] <= 32:
-            i += 1
-            continue
-        value, end, kind, _, _, _ = read_digits(text, i)
-        if kind != DECIDED or text[end] > 32:
-            return count, i
-        out[count] = value
-        count += 1
-        i = end
-    return count, i
-
-
 # Separated text cut into cells, numbers read where they stand: one walk over the bytes.
 
 ALL, NO_ROOM, TOO_FEW, TOO_MANY, AFTER_QUOTE = 0, 1, 2, 3, 4

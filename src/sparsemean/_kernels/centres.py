@@ -1,6 +1,6 @@
 """Sums and differences of sorted values by rank, and centres of many columns, each from one sort.
 
-The specification of centres is `_stats/location.py`. The Hodges–Lehmann estimate and its error are the same to the last
+The specification of centres is `_fit/refinement.py`. The Hodges–Lehmann estimate and its error are the same to the last
 bit, as both are sums of two values found by their rank. Student-t centres solve the same equations by Newton's method.
 """
 
@@ -360,7 +360,7 @@ Progress = Callable[[float], None]
 
 
 class Rule(NamedTuple):
-    """What is compared: see the constants of these names in `_stats/location.py`."""
+    """What is compared: see the constants of these names in `_fit/refinement.py`."""
 
     degrees: tuple[float, ...]
     gaussian: float

@@ -305,8 +305,8 @@ def count_pairs(
     parts, read = parts_of(block, comparisons.strata.size * (3 + 6 * comparisons.against.shape[0]))
 
     def work(part: slice) -> int:
-        there = out.of(part)
-        there.own[:], there.pairs[:] = _count_part(read(part), comparisons, grid=grid, skip_missing=skip_missing)
+        found = _count_part(read(part), comparisons, grid=grid, skip_missing=skip_missing)
+        out.own[..., part], out.pairs[..., part] = found
         done: int = part.stop
         return done
 

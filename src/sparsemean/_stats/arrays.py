@@ -53,11 +53,6 @@ def place(array: Any) -> int | None:
     return int(array.device.id) if on_device(array) else None
 
 
-def to_device(array: FloatArray) -> FloatArray:
-    """Copy an array to the device in use."""
-    return sys.modules[DEVICE].asarray(array)  # type: ignore[no-any-return]
-
-
 def on_host(thing: Thing) -> Thing:
     """Return an array, a tuple or a record with every array in it moved to the host; what lies there stays as it is."""
     if DEVICE not in sys.modules:
@@ -292,19 +287,6 @@ def scales(values: npt.NDArray[Float], step: int) -> FloatArray:
     middle = sizes.shape[1] // 2
     sizes.partition(middle, axis=1)
     return np.asarray(sizes[:, middle])
-
-
-def without(numbers: IntArray, gone: IntArray) -> IntArray:
-    """Return those of rising whole numbers from 0 on that are not among others, which need not be rising.
-
-    Examples
-    --------
-    >>> without(np.array([2, 3, 5, 7]), np.array([5, 0]))
-    array([2, 3, 7])
-    """
-    stay = np.ones(1 + max(numbers.max(initial=-1), gone.max(initial=-1)), dtype=bool)
-    stay[gone] = False
-    return np.asarray(numbers[stay[numbers]])
 
 
 def fillna(x: FloatArray, by: FloatArray | float) -> FloatArray:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 KINDS = {"float32": 1.15, "float64": 1.25, "bfloat16": 1.25, "float16": None}
 """How much longer than the mean the pass may take."""
-WHOLE = {"certify": 2.5, "certified fit": 10.0, "default fit": 30.0, "two groups": 60.0}
-"""How many times as long as the mean they may take, from call to answer."""
+WHOLE = {"certify": 2.5, "fit that only certifies": 10.0, "fit": 30.0, "certify two groups": 60.0}
+"""How many times as long as the mean they may take, from call to answer, where 5 % are allowed for."""
 COPIED = 0.8
 SIZES = (1, 2, 4)
 
@@ -90,12 +90,12 @@ def _whole(n: int, d: int, repeat: int) -> Iterator[Row]:
         return side
 
     mean = waited(partial(X.mean, 0))
-    by_default = partial(sparse_mean, X, contamination=0.05, test="buckets", random_state=0)
+    by_buckets = partial(sparse_mean, X, contamination=0.05, test="buckets", random_state=0)
     sides: dict[str, Side] = {
         "certify": partial(certify, X, contamination=0.05, test="buckets", random_state=0),
-        "certified fit": partial(by_default, refine=None, screen_rows=False),
-        "default fit": by_default,
-        "two groups": partial(certify, X, labels),
+        "fit that only certifies": partial(by_buckets, refine=None, screen_rows=False),
+        "fit": by_buckets,
+        "certify two groups": partial(certify, X, labels, contamination=0.05),
     }
     plain = float("inf")
     for name, call in sides.items():
@@ -105,7 +105,9 @@ def _whole(n: int, d: int, repeat: int) -> Iterator[Row]:
         took, beside = best_times(side, mean, repeat=times)
         plain = min(plain, beside)
         detail = f"{1e3 * took:.2f} ms; the mean {1e3 * plain:.2f} ms"
-        yield ratio(f"{name} / torch mean, {n}×{d:,} float32 on the GPU", took, plain, WHOLE[name], detail=detail)
+        asked = "contamination=0.05" if name == "certify two groups" else 'contamination=0.05, test="buckets"'
+        title = f"{name} ({asked}) / torch mean, {n}×{d:,} float32 on the GPU"
+        yield ratio(title, took, plain, WHOLE[name], detail=detail)
 
 
 def _device_times(*sides: Side, repeat: int) -> list[float]:
