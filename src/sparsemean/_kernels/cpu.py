@@ -16,7 +16,7 @@ from sparsemean._kernels import NotFiniteError, loops, reference
 from sparsemean._kernels.columns import TURNED_AT_ONCE, count_columns
 from sparsemean._kernels.compiling import compiled, plainly
 from sparsemean._kernels.loops import BEYOND, below, is_bad, is_odd, minus, nearer, row
-from sparsemean._kernels.memory_layout import Array, count_threads, each, is_native, precision_of, strided
+from sparsemean._kernels.memory_layout import Array, count_threads, each, frozen, is_native, precision_of, strided
 from sparsemean._util.records import BLOCK, Counts, FloatArray, Partition
 
 BLOCK_COLUMNS = 8192
@@ -95,8 +95,7 @@ def _tasks(
         return [(c, partial(_by_columns, X[:, c], partition, null[c], reach[c], gaps=gaps)) for c in pieces]
     blocks = _cut(d, min(BLOCK_COLUMNS, max(MIN_COLUMNS, -(-d // n_threads))))
     stripes = max(1, n_threads // len(blocks))
-    blank = np.full(blocks[0].stop, np.nan if gaps else 0, dtype=X.dtype)  # stands for a row that is not there
-    blank.flags.writeable = False
+    blank = frozen(np.full(blocks[0].stop, np.nan if gaps else 0, dtype=X.dtype))  # for a row that is not there
     if not quads:
         buckets = _cut(partition.n_buckets(0), -(-partition.n_buckets(0) // stripes))
         return [(c, partial(_by_buckets, X[:, c], partition, b, blank)) for c, b in product(blocks, buckets)]

@@ -10,7 +10,7 @@ import numpy as np
 from sparsemean._kernels import NotFiniteError, cpu
 from sparsemean._kernels.compiling import compiled
 from sparsemean._kernels.loops import is_bad
-from sparsemean._kernels.memory_layout import Array, count_threads, each, is_native
+from sparsemean._kernels.memory_layout import Array, count_threads, each, frozen, is_native
 from sparsemean._util.records import Counts, FloatArray, IntArray, Partition
 
 if TYPE_CHECKING:
@@ -235,9 +235,7 @@ def canonical_parts(block: sparse.csc_array) -> tuple[Array, Array, IntArray]:
 
 def _readable(values: Array) -> Array:
     """Return what the compiled loops can read; always read-only, so that they are compiled once."""
-    view = values.view() if is_native(values) else values.astype(np.float64)
-    view.flags.writeable = False
-    return view
+    return frozen(values if is_native(values) else values.astype(np.float64))
 
 
 def shared(indptr: IntArray, n_jobs: int | None) -> tuple[list[slice], int]:
