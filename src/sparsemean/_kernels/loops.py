@@ -23,12 +23,6 @@ def bits(x: float) -> np.int64:
 
 
 @compiled()
-def of_bits(x: np.int64) -> np.float64:
-    """Return the float that has the bits of an integer."""
-    return np.int64(x).view(np.float64)
-
-
-@compiled()
 def minus(x: float) -> np.int64:
     """Return −1 for a number below zero, and for −0.0, else 0; cheaper than a comparison."""
     return bits(x) >> 63
@@ -46,7 +40,7 @@ def nearer(x: float, nearest: float) -> float:
 
     The code is the number whose bits are those of |x| less one: for zero NaN, which is smaller than nothing.
     """
-    code = of_bits((bits(x) & MAGNITUDE) - 1)
+    code = np.int64((bits(x) & MAGNITUDE) - 1).view(np.float64)
     return code if code < nearest else nearest
 
 
