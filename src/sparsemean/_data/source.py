@@ -217,10 +217,11 @@ class Dense(Source):
 
     def take(self, columns: IntArray) -> FloatArray:
         """Return all rows of ``columns``."""
-        from sparsemean._kernels import compiling, cpu
+        from sparsemean._kernels.columns import gather
+        from sparsemean._kernels.compiling import plainly
 
-        if self.native is not None and not compiling.plainly(self.shape[0] * columns.size):
-            return cpu.gather(self.values, np.arange(self.shape[0]), columns)
+        if self.native is not None and not plainly(self.shape[0] * columns.size):
+            return gather(self.values, np.arange(self.shape[0]), columns)
         with np.errstate(invalid="ignore"):  # NaNs of some bits are warned of when they are made longer
             return self.values.take(columns, axis=1).astype(np.float64, copy=False)
 

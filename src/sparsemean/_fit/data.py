@@ -47,10 +47,10 @@ class RowReader:
         self.shape = (int(values.shape[0]), int(columns.size))
 
     def __getitem__(self, at: slice | IntArray) -> FloatArray:
-        from sparsemean._kernels import cpu
+        from sparsemean._kernels.columns import gather
 
         rows = np.arange(*at.indices(self.shape[0])) if isinstance(at, slice) else at
-        values = self.data.values(self.columns, cpu.gather(self.values, rows, self.columns))
+        values = self.data.values(self.columns, gather(self.values, rows, self.columns))
         with np.errstate(over="ignore"):  # what is too far is infinite, and judged so
             return values if self.about is None else values - self.about
 

@@ -213,9 +213,9 @@ def selection_threshold(t: int, *, alpha: float, eta: float) -> float:
 
 def walk(means: FloatArray, *, alpha: float, eta: float, times: Iterable[int]) -> FloatArray:
     """Return rows of μ̂ at the rising ``times`` for (J, features) bucket means, step by step."""
-    from sparsemean._kernels import cpu  # compiled kernels are loaded when there is something to walk
+    from sparsemean._kernels.columns import subgm  # compiled kernels are loaded when there is something to walk
 
-    return cpu.subgm(means, alpha=alpha, eta=eta, times=times)
+    return subgm(means, alpha=alpha, eta=eta, times=times)
 
 
 def units_of(means: FloatArray) -> FloatArray:

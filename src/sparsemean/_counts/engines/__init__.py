@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from sparsemean._data.source import AT_ONCE, Array, Dense, Source, as_dense, cut, find_non_finite
 from sparsemean._data.table import Table
-from sparsemean._kernels import NotFiniteError, influence
+from sparsemean._kernels import NotFiniteError, cpu, influence
 from sparsemean._kernels.memory_layout import count_threads, each
 from sparsemean._stats.buckets import block_spans, stretch
 from sparsemean._util.records import BLOCK, BucketSpec, CellCounts, Counts, FloatArray, IntArray, Partition
@@ -60,8 +60,6 @@ class Engine:
         self, table: Table, spec: BucketSpec, *, keep: IntArray | None = None
     ) -> tuple[Counts, FloatArray | None]:
         """Read every value once; return the sign counts of all wanted sizes, and the columns ``keep`` as they came."""
-        from sparsemean._kernels import cpu
-
         source, skip_missing = table.source, spec.skip_missing
         precision = spec.precision or source.precision
         count = partial(cpu.count_signs, precision=precision, missing=skip_missing, n_jobs=self.n_jobs)
@@ -69,7 +67,7 @@ class Engine:
             with refusing(table, skip_missing=skip_missing):
                 counts = count(source.values, spec.partition, null=spec.null, progress=self.progress)
             return counts, None if keep is None else source.take(keep)
-        total = cpu.no_counts(spec.partition, source.shape[1], missing=skip_missing)
+        total = Counts.blank(spec.partition, source.shape[1], missing=skip_missing)
         kept = None if keep is None else np.empty((source.shape[0], keep.size), order="F")
         for piece in pieces_of(source, spec.partition):
             keep_columns(kept, keep, piece)
@@ -89,7 +87,8 @@ class Engine:
         ``work`` is given the (J, columns) means of each level below ``depth``, and the columns: some of those that lie
         in memory, or of a good many that are read at a time, a few on each thread.
         """
-        from sparsemean._kernels import cpu
+        from sparsemean._kernels.columns import level_means
+        from sparsemean._kernels.cpu import SMALL
 
         n_threads, partition, found = count_threads(self.n_jobs), spec.partition, list[FloatArray]()
         precision, in_place = spec.precision or source.precision, isinstance(source, Dense)
@@ -99,13 +98,13 @@ class Engine:
                 few = piece[part]
                 at = few if in_place else np.arange(part.start, part.stop)
                 null = spec.null if in_place or spec.null is None else spec.null[piece]
-                levels = cpu.level_means(
+                levels = level_means(
                     values, partition, at, depth=depth, null=null, precision=precision, missing=spec.skip_missing
                 )
                 return work(levels, few)
 
             width = max(1, min(MEANS_AT_ONCE // partition.n_buckets(0), -(-piece.size // n_threads)))
-            small = piece.size * partition.n_rows < cpu.SMALL
+            small = piece.size * partition.n_rows < SMALL
             found += each(means, cut(piece.size, width, 1), 1 if small else n_threads)
         return np.concatenate(found, axis=-1)
 

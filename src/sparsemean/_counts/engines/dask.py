@@ -21,7 +21,6 @@ from sparsemean._data import as_table
 from sparsemean._data.dask import Dask, check_held, ends
 from sparsemean._data.source import NonFiniteValue
 from sparsemean._data.table import Table
-from sparsemean._kernels import cpu
 from sparsemean._kernels.influence import InfluenceSums
 from sparsemean._util.cluster import run
 from sparsemean._util.records import BucketSpec, CellCounts, Counts, FloatArray, IntArray, Partition
@@ -158,7 +157,7 @@ class DaskEngine(Engine):
         watched = [[dask.delayed(_kept_columns, pure=False)(chunk) for chunk in row] for row in chunks]
         trees = [_tree(column) for column in zip(*chunks, strict=True)]
         totals = self._run(table, grid, watched, take, trees, skip_missing=spec.skip_missing)
-        total = cpu.no_counts(partition, table.shape[1], missing=spec.skip_missing)
+        total = Counts.blank(partition, table.shape[1], missing=spec.skip_missing)
         for j, counts in enumerate(totals):
             total.add_columns(grid.at(0, j)[1], _good(table, counts, skip_missing=spec.skip_missing))
         return total.settled(), kept
