@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 Labels = npt.NDArray[Any]
 MOST_MEASURED = 20
 """Different values of floats that may be labels, if not all of them are whole numbers."""
-TWICE = 2.0
-"""Ratio of medians from which on the numbers of rows of subjects are said to differ between the classes."""
+UNEQUAL = 0.05
+"""p-value below which the numbers of rows of subjects are said to differ between the classes."""
 FEW = 0.25
 """Share of the median number of rows below which the smallest subject is said to cost the others too many."""
 
@@ -224,15 +224,25 @@ def _on_counts(counts: IntArray, own: IntArray, classes: Labels | None) -> list[
             f"the smallest subject has {pluralize(k, 'row')}, which leaves so many of every subject; without the "
             f"{more} of fewer than {int(np.ceil(enough)):,} rows it would be {int(counts[counts >= enough].min()):,}"
         )
-    names = np.arange(int(own.max()) + 1) if classes is None else classes
-    medians = [float(np.median(counts[own == code])) for code in range(names.size)]
-    if max(medians) > TWICE * min(medians):
-        shown = ", ".join(f"{number:g} in {name!r}" for name, number in zip(names.tolist(), medians[:4], strict=False))
-        notes.append(
-            f"the number of rows a subject has differs between the classes (medians {shown}): as many rows of each are "
-            "compared, but what makes rows more or fewer may make them different too"
-        )
-    return notes
+    return notes + _unequal(counts, own, classes)
+
+
+def _unequal(counts: IntArray, own: IntArray, classes: Labels | None) -> list[str]:
+    """Say so where subjects of one class have more rows than those of another: Mann and Whitney, or Kruskal."""
+    from scipy import stats
+
+    parts = [counts[own == code] for code in range(int(own.max()) + 1)]
+    two = len(parts) == 2
+    p = float(stats.mannwhitneyu(*parts).pvalue if two else stats.kruskal(*parts).pvalue)
+    if not p < UNEQUAL:
+        return []
+    names = range(len(parts)) if classes is None else classes.tolist()
+    medians = ", ".join(f"{np.median(part):g} in {name!r}" for name, part in zip(names, parts[:4], strict=False))
+    return [
+        f"the number of rows a subject has differs between the classes ({'Mann–Whitney' if two else 'Kruskal–Wallis'} "
+        f"p = {p:.2g}; medians {medians}): as many rows of each subject are compared, but what makes rows more or "
+        "fewer may make them different too"
+    ]
 
 
 def _means(table: Table, rows: IntArray, *, skip_missing: bool) -> tuple[FloatArray, bool]:
