@@ -18,8 +18,8 @@ import pytest
 
 from sparsemean import _kernels
 from sparsemean._data import open_file
-from sparsemean._kernels import NotFiniteError, centres, compiling, cpu, groups, plain_tails, rank_tails
-from sparsemean._kernels.centres import pair_median
+from sparsemean._kernels import NotFiniteError, compiling, cpu, groups, plain_tails, rank_tails
+from sparsemean._kernels.centres import border, pair_median
 from sparsemean._kernels.columns import level_means
 from sparsemean._kernels.compiling import Kernel
 from sparsemean._stats.buckets import assign_block_buckets, assign_paper_buckets
@@ -552,5 +552,5 @@ def test_a_kernel_without_a_partner_and_a_large_problem_end_it(monkeypatch: pyte
     monkeypatch.setattr(compiling.Plainness, "ended", False)
     assert compiling.plainly(compiling.SMALL)
     assert not compiling.plainly(compiling.SMALL + 1)
-    assert centres.border(np.arange(4.0), 2.5, 2) == 1
+    assert border(np.arange(4.0), 2.5, 2) == 1
     assert not compiling.plainly()
