@@ -42,7 +42,7 @@ $(VENV)/docs.done: $(VENV)/run.done
 $(VENV)/integrations.done: pyproject.toml
 	$(PYTHON) -m venv $(VENV)/integrations
 	$(VENV)/integrations/bin/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(VENV)/integrations/bin/python -m pip install --quiet --editable ".[scanpy,tea-tasting,flower,plots,zarr,duckdb]" --group integrations
+	$(VENV)/integrations/bin/python -m pip install --quiet --editable ".[scanpy,tea-tasting,flower,plots,zarr,parquet]" --group integrations
 	@touch $@
 
 # byzfl comes with torch, which is large; it is needed for one table only.

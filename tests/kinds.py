@@ -12,9 +12,9 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 import pandas as pd
-from scipy import io, sparse
+from scipy import sparse
 
-NAMES_KEPT = (".csv", ".tsv", ".csv.gz", ".txt", ".xlsx", ".duckdb", ".parquet", ".h5ad")
+NAMES_KEPT = (".csv", ".tsv", ".csv.gz", ".txt", ".xlsx", ".parquet", ".h5ad")
 
 
 def names(d: int) -> list[str]:
@@ -106,14 +106,6 @@ def write_book(path: Path, sheet: str | bytes, parts: dict[str, str] = BOOK) -> 
             archive.writestr(name, content)
 
 
-def write_duckdb(path: Path, X: Any) -> None:
-    import duckdb
-
-    with duckdb.connect(str(path)) as database:
-        database.register("frame", frame(X))
-        database.sql("CREATE TABLE x AS SELECT * FROM frame")
-
-
 FILES: dict[str, tuple[str, Callable[[Path, Any], object]]] = {
     "npy": (".npy", np.save),
     "npy by columns": (".npy", lambda path, X: np.save(path, np.asfortranarray(X))),
@@ -129,13 +121,10 @@ FILES: dict[str, tuple[str, Callable[[Path, Any], object]]] = {
     "h5ad CSC": (".h5ad", write_h5ad(sparse.csc_matrix)),
     "zarr": (".zarr", write_zarr),
     "h5": (".h5", write_h5),
-    "mtx": (".mtx", lambda path, X: io.mmwrite(path, sparse.coo_array(X), precision=17)),
     "txt": (".txt", lambda path, X: frame(X).to_csv(path, index=False, sep=";", decimal=",", encoding="utf-16")),
 }
 if find_spec("openpyxl"):
     FILES["xlsx"] = (".xlsx", lambda path, X: write_book(path, sheet_of([names(X.shape[1]), *X.tolist()])))
-if find_spec("duckdb"):
-    FILES["duckdb"] = (".duckdb", write_duckdb)
 
 
 def written(kind: str, folder: Path, X: Any) -> Path:

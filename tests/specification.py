@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._fit.refinement import DEGREES, FAR, FEWEST, NAMES, NEAR, NOTHING
 from sparsemean._kernels import centres, reference
 from sparsemean._stats.arrays import GAUSSIAN
-from sparsemean._stats.location import DEGREES, FAR, FEWEST, NAMES, NEAR, NOTHING
 from sparsemean._util.records import FloatArray, IntArray, Partition
 
 Array = npt.NDArray[np.generic]
@@ -138,7 +138,12 @@ def pseudomedian(x: FloatArray) -> float:
     2.0
     """
     up = np.sort(x)
-    return 0.5 * centres.median_difference(up, -up[::-1])
+    return 0.5 * centres.pair_median(*_with_itself(up), np.nan, np.nan)
+
+
+def _with_itself(up: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Return the arrays whose differences are the sums of all ordered pairs of sorted values."""
+    return up, -up[::-1], np.full((2, 1), up.size)
 
 
 def hodges_lehmann(x: FloatArray) -> Centre:
@@ -149,15 +154,15 @@ def hodges_lehmann(x: FloatArray) -> Centre:
     statistic, √(n(n+1)(2n+1)/24), to either side of the median (Lehmann 1963, Ann. Math. Stat. 34).
     """
     up = np.sort(x)
-    down, n = -up[::-1], up.size
+    n = up.size
     total = n * n  # ordered pairs: each average of two rows counts twice, each row once
     # Twice Wilcoxon's deviation for the same reason; rounded up, so that the error is not said to be too small.
     reach = math.ceil(2 * math.sqrt(n * (n + 1) * (2 * n + 1) / 24))
     low, high = (
-        0.5 * centres.ordered_difference(up, down, min(max(rank, 1), total))
+        0.5 * centres.order_statistic(*_with_itself(up), min(max(rank, 1), total), np.nan, np.nan)[0]
         for rank in ((total + 1) // 2 - reach, total // 2 + 1 + reach)
     )
-    return Centre(0.5 * centres.median_difference(up, down), 0.5 * high - 0.5 * low, NAME)
+    return Centre(pseudomedian(x), 0.5 * high - 0.5 * low, NAME)
 
 
 # Location and scale by the score of Student's t: the farther out a value, the less it counts.

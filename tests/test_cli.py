@@ -38,12 +38,14 @@ def test_fit_prints_shape_table_sentence_and_time(csv: Path, capsys: pytest.Capt
         assert name in out
     assert out.splitlines()[1].startswith("3 of 30 features have a mean other than 0 (2 up, 1 down), provided that")
     assert "-v adds details" in out
-    assert "What is promised" not in out
+    assert "Details" not in out
     assert "Seed" not in out
     run("fit", csv, "--id", "user", "--seed", "3", "--test", "buckets", "-v")
     out = " ".join(capsys.readouterr().out.split())
     assert "Tested: 30 features by signs of buckets of 1, 2 and 4 rows, from 300 rows" in out
-    assert "Details: What is promised at level 0.05" in out
+    assert "Details: With probability at most 5\N{NO-BREAK SPACE}% both happen" in out.replace(
+        "5 %", "5\N{NO-BREAK SPACE}%"
+    )
     assert "-v adds details" not in out
     assert "Seed 3;" in out
 
@@ -132,8 +134,14 @@ BAD = [
     (["fit", "{csv}", "-q", "-v"], "--quiet must be left out with --verbose"),
     (["fit"], "Missing argument 'FILE'."),
     (["frobnicate"], "No such command 'frobnicate'."),
-    (["plan", "20", "20000"], "n must be large enough that rows which all agree have p ≤ 2.5e-06, for 20,000 features"),
-    (["plan", "200", "20000", "-e", "0.4"], "contamination must leave enough rows: at n = 200, d = 20000"),
+    (
+        ["plan", "20", "20000"],
+        "n must be large enough: got n = 20; nothing can be certified: 20 rows are too few for 20,000 features",
+    ),
+    (
+        ["plan", "200", "20000", "-e", "0.4"],
+        "contamination must leave enough rows: got 0.4; nothing can be certified: with 80 bad rows among 200",
+    ),
     (["plan", "200", "20", "--level", "2"], "level must be a number between 0 and 1"),
     (["plan", "0", "20"], "n must be a positive integer: got 0"),
     (["bench", "nonsense"], "names must be among against_median"),
@@ -203,7 +211,7 @@ def test_demo_shows_verdict_table_and_suspects_and_writes_a_report(
     words = out.replace("\n", " ")
     assert "125 rows × 12,625 columns 10 of 12,625 features differ" in words
     assert "4 rows contradict their label: 04016, 36002, 22010, 26003." in words
-    assert "  36002 on 38446_at, " in out  # a man with XIST, by his label
+    assert "36002 (38446_at, " in words  # a man with XIST, by his label
     assert "6 of them are in the table" in words
     assert max(len(line) for line in out.splitlines()) <= 80
     page = tmp_path / "sparsemean-demo.html"

@@ -146,15 +146,12 @@ def written(frame: pd.DataFrame, path: Path) -> Path:
     if path.suffix == ".xlsx":
         pytest.importorskip("openpyxl")
         frame.to_excel(path, index=False)
-    elif path.suffix == ".duckdb":
-        with pytest.importorskip("duckdb").connect(str(path)) as made:
-            made.sql("CREATE TABLE t AS SELECT * FROM frame")
     else:
         getattr(frame, {".csv": "to_csv", ".parquet": "to_parquet"}[path.suffix])(path, index=False)
     return path
 
 
-ENDINGS = (".csv", ".parquet", ".duckdb", ".xlsx")
+ENDINGS = (".csv", ".parquet", ".xlsx")
 GAPS = {
     "two nines": (rng.normal(50, 9, N).round(2), (998, 999)),
     "below": (rng.normal(5, 2, N).round(2), (-98, -99)),
@@ -308,12 +305,9 @@ def test_sheets_lose_no_row_and_make_no_numbers(kind: str, tmp_path: Path, capsy
         assert f"1 cell(s) without a result, {first} first, were read as missing" in said(capsys)
 
 
-def test_text_is_no_number_in_memory_either(tmp_path: Path) -> None:
+def test_text_is_no_number_in_memory_either() -> None:
     X = np.array([[k, k % 3] for k in range(20)], dtype=object)
     assert sparsemean.sparse_mean(X, random_state=0).mean.shape == (2,)
     X[3, 1] = "1_0"
     with pytest.raises(sparsemean.InputError, match="text, '1_0', which is to be converted first"):
         sparsemean.sparse_mean(X)
-    path = tmp_path / "x.mtx"
-    path.write_text("%%MatrixMarket matrix array real general\n1_0 1\n" + "1\n" * 10)
-    expect("fit", path, status=2)

@@ -7,7 +7,6 @@ Seeds are fixed.
 
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -485,19 +484,3 @@ def test_columns_of_a_file_are_split_by_their_endings() -> None:
     np.testing.assert_array_equal(second.values[0], [2, 4])
     with pytest.raises(InputError, match="got 'b_1' without 'b_2'"):
         covariates.split(as_table(pd.DataFrame(np.ones((4, 5)), columns=["a", "b", "a_1", "a_2", "b_1"])), ["_1", "_2"])
-
-
-def test_the_path_of_a_loaded_estimate_is_drawn_with_its_covariate() -> None:
-    import matplotlib as mpl
-
-    from sparsemean import plots
-
-    rng, labels = np.random.default_rng(0), np.repeat([0, 1], 200)
-    before = rng.standard_normal((400, 5))
-    values = before + 0.5 * rng.standard_normal((400, 5)) + 1.0 * (labels[:, np.newaxis] > np.arange(5))
-    kept = SparseMeanDifference().fit(values, labels, covariate=before).result_
-    loaded = pickle.loads(pickle.dumps(kept))
-    with mpl.rc_context({"backend": "Agg"}):
-        one, other = plots.plot_path(kept), plots.plot_path(loaded, X=values, covariate=before)
-    for first, second in zip(one.lines, other.lines, strict=True):
-        np.testing.assert_allclose(first.get_ydata(), second.get_ydata(), rtol=1e-9)

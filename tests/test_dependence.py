@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from sparsemean import Estimate, sparse_mean
-from sparsemean._stats.dependence import (
+from sparsemean._stats.assumptions import (
     ALARM,
     MOST_ROWS,
     STRETCH,

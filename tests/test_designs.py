@@ -97,11 +97,11 @@ def test_strata_are_numbered_and_need_two_classes_each() -> None:
 
 @pytest.mark.parametrize("kind", kinds.OBJECTS)
 def test_means_of_subjects_are_those_of_a_loop_for_every_object(kind: str) -> None:
-    table, codes, notes, names = designs.subject_means(as_table(kinds.OBJECTS[kind](X)), CODES, SUBJECTS)
+    table, codes, notes = designs.subject_means(as_table(kinds.OBJECTS[kind](X)), CODES, SUBJECTS)
     np.testing.assert_array_equal(table.values, expected_means(X))
-    assert names.tolist() == order_of(SUBJECTS)
-    assert table.row_names is names
-    assert codes.tolist() == [int(name[1:]) % 2 for name in names]
+    assert table.row_names is not None
+    assert table.row_names.tolist() == order_of(SUBJECTS)
+    assert codes.tolist() == [int(name[1:]) % 2 for name in table.row_names]
     assert notes[0].startswith("subjects are compared, not rows: the means of 5 rows of each of 12 subjects, 60 of 86")
 
 
@@ -130,11 +130,11 @@ def test_a_mean_is_of_the_values_there_are(form: Any) -> None:
     gappy = X.copy()
     gappy[RNG.random(X.shape) < 0.2] = np.nan
     gappy[SUBJECTS == "s03", 4] = np.nan
-    table, _, notes, names = designs.subject_means(as_table(form(gappy)), CODES, SUBJECTS, missing="omit")
+    table, _, notes = designs.subject_means(as_table(form(gappy)), CODES, SUBJECTS, missing="omit")
     sums, there = expected_means(np.nan_to_num(gappy)), expected_means(~np.isnan(gappy) * 1.0)
     with np.errstate(invalid="ignore"):
         np.testing.assert_allclose(table.values, sums / there, rtol=1e-15)
-    assert np.flatnonzero(np.isnan(table.values[:, 4])).tolist() == [names.tolist().index("s03")]
+    assert np.flatnonzero(np.isnan(table.values[:, 4])).tolist() == [order_of(SUBJECTS).index("s03")]
     assert any("values are missing" in note for note in notes)
     with pytest.raises(InputError, match=r"X must not contain NaN or infinity: got NaN in column 0, row \d+"):
         designs.subject_means(as_table(form(gappy)), CODES, SUBJECTS)
@@ -158,7 +158,7 @@ def test_numbers_of_rows_that_differ_between_classes_are_said() -> None:
     counts = [5] * 10 + [200] * 10
     subjects, codes = np.repeat(np.arange(20), counts), np.repeat([0, 1], [50, 2000])
     values = np.ones((2050, 1))
-    _, _, notes, _ = designs.subject_means(as_table(values), codes, subjects, classes=np.array(["old", "new"]))
+    _, _, notes = designs.subject_means(as_table(values), codes, subjects, classes=np.array(["old", "new"]))
     said = next(note for note in notes if "differs between the classes" in note)
     assert "Mann–Whitney p = 1" in said
     assert "medians 5 in 'old', 200 in 'new'" in said
@@ -224,9 +224,10 @@ def differences(values: np.ndarray) -> np.ndarray:
 def test_differences_of_pairs_are_label_minus_reference(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(designs, "AT_ONCE", 8 * 86 * 3)
     codes, pairs = paired()
-    table, names, notes = designs.pair_differences(as_table(kinds.OBJECTS[kind](X)), codes, pairs)
+    table, notes = designs.pair_differences(as_table(kinds.OBJECTS[kind](X)), codes, pairs)
     np.testing.assert_array_equal(table.values, differences(X))
-    assert names.tolist() == [str(pair) for pair in order_of(pairs)]
+    assert table.row_names is not None
+    assert table.row_names.tolist() == [str(pair) for pair in order_of(pairs)]
     assert notes == ["differences within 43 pairs are tested: a pair is bad if either of its rows is"]
     assert table.source.sparse == (kind in ("CSR", "CSC", "COO", "AnnData CSR"))
 

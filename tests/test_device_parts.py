@@ -17,7 +17,7 @@ from sparsemean._data import as_table
 from sparsemean._evidence.signs import of_signs, strongest_signs
 from sparsemean._kernels import gpu, reference
 from sparsemean._kernels.gpu_blocks import Columns
-from sparsemean._stats import location
+from sparsemean._stats import assumptions
 from sparsemean._stats.arrays import any_on_device, on_host
 from sparsemean._stats.buckets import assign_block_buckets, assign_paper_buckets
 from sparsemean._stats.decision import Holm, decide
@@ -134,9 +134,9 @@ def test_bucket_means_of_a_few_columns(partition: Partition, null: bool, order: 
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_skewness_of_groups_of_rows(order: str, kind: str) -> None:
     values, there = laid_out(131, kind, order)
-    rows, size = location.dealt_rows(131)
+    rows, size = assumptions.dealt_rows(131)
     columns = np.arange(8)
-    expected = location._skewness(values[rows].reshape(-1, size, 8))
+    expected = assumptions._skewness(values[rows].reshape(-1, size, 8))
     np.testing.assert_array_equal(on_host(Columns(there, kind, columns).skewness(rows, size)), expected)
 
 

@@ -302,15 +302,6 @@ def test_a_label_called_rest_is_not_the_rest() -> None:
     assert [estimate.plan.sizes for estimate in tests.values()] == [(40, 20)] * 3
 
 
-def test_paths_of_strata_end_at_the_shift() -> None:
-    rng = np.random.default_rng(0)
-    strata = np.repeat([0, 1], 100)
-    labels = (rng.random(200) < np.where(strata, 0.8, 0.2)).astype(int)
-    data = (rng.standard_normal(200) + 2 * labels - 20 * strata)[:, np.newaxis]
-    found = fit(data, labels, contamination=0.0, strata=strata)
-    assert found.trajectory(0, 2000)[-1, 0] == pytest.approx(found.mean[0], rel=0.05)
-
-
 def test_half_of_the_pairs_may_not_be_bad() -> None:
     with pytest.raises(InputError, match="contamination must leave more than half of the pairs good: got 24 of 40"):
         fit(np.zeros((80, 1)), np.tile([0, 1], 40), contamination=0.3, pairs=np.repeat(np.arange(40), 2))

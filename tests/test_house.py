@@ -18,7 +18,7 @@ from house import FILES
 
 ROOMS = [
     "errors", "_util", "_kernels", "_stats", "_data", "_counts", "_evidence", "result", "baselines",
-    "_fit", "plots", "_report", "estimators", "tl", "experiments", "federated", "simulate", "datasets", "studies",
+    "_fit", "_report", "plots", "estimators", "tl", "experiments", "federated", "simulate", "datasets", "studies",
     "_cli", "__main__",
 ]  # fmt: skip
 """Each may import what stands before it. The front door, ``__init__``, is loaded first of all and imports lazily."""
@@ -27,7 +27,7 @@ ALLOWED = {
 }  # fmt: skip
 """Stated exceptions, inside functions only: what shows, saves or decides again, or makes an estimate of a sketch."""
 HEAVY = (
-    "matplotlib", "pandas", "sklearn", "numba", "scipy", "pyarrow", "h5py", "zarr", "polars", "click", "rich", "joblib",
+    "matplotlib", "pandas", "sklearn", "numba", "scipy", "pyarrow", "h5py", "zarr", "polars", "click", "joblib",
     "jinja2", "dask", "distributed",
 )  # fmt: skip
 
@@ -137,7 +137,7 @@ def test_import_loads_numpy_only() -> None:
 
 def test_the_function_does_not_need_scikit_learn_or_pandas() -> None:
     fit = "import numpy, sparsemean; sparsemean.sparse_mean(numpy.eye(9), random_state=0)"
-    assert not loaded_by(fit) & {"sklearn", "pandas", "matplotlib", "click", "rich"}
+    assert not loaded_by(fit) & {"sklearn", "pandas", "matplotlib", "click"}
 
 
 def test_a_fit_is_conducted_without_compiled_kernels() -> None:
@@ -148,7 +148,7 @@ def test_a_fit_is_conducted_without_compiled_kernels() -> None:
 
 
 def test_command_line_starts_without_numba() -> None:
-    assert not loaded_by("import sparsemean._cli") & {"numba", "sklearn", "pandas", "scipy", "matplotlib", "rich"}
+    assert not loaded_by("import sparsemean._cli") & {"numba", "sklearn", "pandas", "scipy", "matplotlib"}
 
 
 def test_a_fit_is_printed_without_pandas(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import specification
 from scipy import sparse, stats
 
 from sparsemean import Estimate, SparseMean, SparseMeanDifference, load, simulate, sparse_mean
-from sparsemean._counts.engines import host
+from sparsemean._counts import engines
 from sparsemean._data import as_table, source
 from sparsemean._data.source import Along, Array, Dense, Source
 from sparsemean._data.table import Table
@@ -89,7 +89,7 @@ class Pieces(Source):
 
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (source, host, host):
+    for module in (source, engines):
         monkeypatch.setattr(module, "AT_ONCE", 60_000)
 
 

@@ -115,7 +115,7 @@ def shown_of(result: Any, tmp_path: Path) -> dict[str, str]:
         "str": str(result),
         "summary": result.summary(),
         "notebook": result._repr_html_(),
-        "page": data.sub("", page).replace(str(report_page.frame()["script"]), ""),
+        "page": data.sub("", page).replace(report_page.script(), ""),
         "repr": repr(result),
     }
 
@@ -173,7 +173,7 @@ def test_errors_show_no_controls() -> None:
 
 def test_the_script_of_the_page_knows_the_same_characters() -> None:
     """A browser is not needed to see that the two lists agree; tests/browser sees what is downloaded."""
-    script = str(report_page.frame()["script"])
+    script = report_page.script()
     listed = re.search(r"const CONTROLS = /\[(.*?)\]/g;", script)
     assert listed is not None
     of_script = re.compile(f"[{listed[1]}]")

@@ -491,3 +491,21 @@ def test_far_values_are_listed_alike_by_kernel_and_plainly(monkeypatch: pytest.M
     for a, b in zip(compiled, standardized.beyond(X, INNER), strict=True):
         np.testing.assert_array_equal(a, b)
     assert (6, 3) in set(zip(compiled.row.tolist(), compiled.column.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("own", [0.0, 1.0])
+@pytest.mark.parametrize("share", [0.0, 0.1])
+def test_rows_that_are_too_many_to_be_held_in_three_forms_have_the_same_scores(
+    own: float, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((900, 40)) * rng.lognormal(0, own, (900, 1))
+    X[:12] += 3.0
+    X[20:23] = 9.0 * rng.standard_normal(40)
+    X[rng.random(X.shape) < share] = np.nan
+    expected = rows_room.score_rows(X)
+    monkeypatch.setattr(standardized, "HELD", 1)
+    monkeypatch.setattr(standardized, "BLOCK_VALUES", 5000)
+    found = rows_room.score_rows(X)
+    np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-3, atol=1e-3)
+    assert (found.suspects.tolist(), found.reasons) == (expected.suspects.tolist(), expected.reasons)

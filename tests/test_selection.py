@@ -20,8 +20,8 @@ from sparsemean._evidence.ranks import REST, Contrast, WorstCase
 from sparsemean._evidence.signs import BELOW_ONE, SlackEvidence, of_signs
 from sparsemean._kernels import compiling
 from sparsemean._stats import arrays, decision
-from sparsemean._stats.decision import Allowed, Holm, Rule, adjust, decide, probabilities, rejected, rule_of
-from sparsemean._stats.nulls import InfluenceNull, Stage, sign_test_stages
+from sparsemean._stats.decision import Allowed, Holm, Rule, Stage, adjust, decide, probabilities, rejected, rule_of
+from sparsemean._stats.nulls import InfluenceNull, sign_test_stages
 from sparsemean._util.plans import BadRows, Shares, Side
 from sparsemean._util.records import NO_END, Counts
 
@@ -98,9 +98,9 @@ def test_p_values_are_the_largest_for_so_many_bad_rows_or_fewer(alternative: str
     assert (np.diff(p, axis=1) >= 0).all()
     own = np.random.default_rng(seed).integers(0, 61, p.shape[0])
     every = np.arange(p.shape[0])
-    np.testing.assert_array_equal(evidence.along(own, every, None), p[every, own])
+    np.testing.assert_array_equal(evidence.along(own, every), p[every, own])
     for goal in (error, 1e-6, 0.3):
-        last = evidence.last(goal, every, None)
+        last = evidence.last(goal, every)
         np.testing.assert_array_equal(last, (p <= goal).sum(axis=1) - 1)
         for slack in (0, 7, 40):
             np.testing.assert_array_equal(evidence.reaching(goal, slack), np.flatnonzero(last >= slack))

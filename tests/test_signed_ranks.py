@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations, combinations_with_replacement, product
 from typing import Any
 
@@ -10,9 +11,10 @@ import pytest
 from scipy import stats
 
 from sparsemean import certify, sparse_mean
-from sparsemean._evidence.signed_ranks import DOWN, UP, RankSums, SignedRankEvidence, rank_sums
-from sparsemean._stats.nulls import Stage
-from sparsemean._stats.signed_ranks import caps_of, log_tails, score_sums, slack_of
+from sparsemean._evidence.signed_ranks import DOWN, UP, SignedRankEvidence, rank_sums
+from sparsemean._stats.decision import Stage
+from sparsemean._stats.signed_ranks import caps_of, log_tails, rank_stages, score_sums, slack_of
+from sparsemean._util.plans import BadRows
 from sparsemean._util.records import NO_END
 
 SIDED = ("two-sided", "greater", "less")
@@ -148,7 +150,7 @@ def evidence_of(X: np.ndarray, *, alternative: str = "two-sided", error: float =
     return SignedRankEvidence(
         n,
         d,
-        error,
+        rank_stages(n, error=error, sides=2 if alternative == "two-sided" else 1),
         np.arange(d),
         np.full(d, n),
         sums,
@@ -158,8 +160,7 @@ def evidence_of(X: np.ndarray, *, alternative: str = "two-sided", error: float =
 
 def with_places(evidence: SignedRankEvidence, places: tuple[int, ...]) -> SignedRankEvidence:
     """The same with some caps, for any number of bad rows."""
-    evidence.__dict__["stages"] = (Stage(NO_END, places),)
-    return evidence
+    return replace(evidence, stages=(Stage(NO_END, places),))
 
 
 def patterns(n: int) -> list[np.ndarray]:
@@ -229,7 +230,7 @@ def test_p_stays_within_bounds_once_rows_are_replaced(alternative: str, error: f
             changed, of = replacements(X, r, others)
             after = evidence_of(changed, alternative=alternative, error=error)
             for m in range(n // 2 + 1):
-                above = before.log_p(m) if r == 0 else before._beyond(m).log_p(m + r)
+                above = before.log_p(m) if r == 0 else before.beyond((BadRows(0, m),)).log_p(m + r)
                 assert (after.log_p(m) <= above[of] + 1e-12).all()
 
 
@@ -249,7 +250,7 @@ def test_p_stays_within_bounds_where_caps_are_left_out(alternative: str, error: 
             changed[rows] = value
             after = evidence_of(changed, alternative=alternative, error=error)
             for m in range(11):
-                assert (after.log_p(m) <= before._beyond(m).log_p(m + r) + 1e-12).all()
+                assert (after.log_p(m) <= before.beyond((BadRows(0, m),)).log_p(m + r) + 1e-12).all()
 
 
 def test_a_row_moves_no_sum_of_tied_values_by_more_than_its_slack() -> None:
@@ -400,10 +401,9 @@ def test_means_up_to_a_smallest_effect_are_found_no_more_often_than_stated(alter
 def test_joined_sums_are_those_of_all_columns() -> None:
     X, caps = samples(3), caps_of(40)
     whole = rank_sums(X, caps)
-    joined = RankSums.joined([rank_sums(X[:, :7], caps), rank_sums(X[:, 7:], caps)])
-    for name in ("values", "repeats", "low", "doubled"):
-        np.testing.assert_array_equal(getattr(joined, name), getattr(whole, name))
-        np.testing.assert_array_equal(getattr(whole.of(np.array([4, 2])), name), getattr(whole, name)[..., [4, 2]])
+    parts = [rank_sums(X[:, :7], caps), rank_sums(X[:, 7:], caps)]
+    for *some, every in zip(*parts, whole, strict=True):
+        np.testing.assert_array_equal(np.concatenate(some, axis=-1), every)
 
 
 @pytest.mark.parametrize("null", [0.3, 0.7, 1.1, 20.1])

@@ -9,10 +9,10 @@ from sparsemean._data.source import runs
 from sparsemean._evidence import signed_ranks
 from sparsemean._evidence.signed_ranks import SignedRankEvidence, rank_sums
 from sparsemean._kernels.memory_layout import strided
-from sparsemean._stats.arrays import middle, without
+from sparsemean._stats.arrays import middle
 from sparsemean._stats.buckets import assign_block_buckets
 from sparsemean._stats.descent import top_eigenpairs
-from sparsemean._stats.signed_ranks import caps_of
+from sparsemean._stats.signed_ranks import caps_of, rank_stages
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64])
@@ -24,14 +24,6 @@ def test_the_middle_is_the_median_to_the_last_bit(n: int, kind: type) -> None:
     np.testing.assert_array_equal(found, np.median(x, axis=1))
     assert found.dtype == np.median(x, axis=1).dtype or kind is np.int64
     assert middle(x[0]) == np.median(x[0])
-
-
-@pytest.mark.parametrize("size", [0, 1, 7, 50])
-def test_what_is_without_others_is_their_difference(size: int) -> None:
-    rng = np.random.default_rng(size)
-    numbers = np.unique(rng.integers(0, 60, size))
-    for gone in (np.empty(0, dtype=np.intp), rng.integers(0, 90, 20), numbers):
-        np.testing.assert_array_equal(without(numbers, gone), np.setdiff1d(numbers, gone))
 
 
 @pytest.mark.parametrize(("gap", "most"), [(1, 100), (3, 100), (1, 8), (4, 16)])
@@ -55,15 +47,17 @@ def test_the_last_number_of_bad_rows_is_that_of_asking_for_each(
     monkeypatch.setattr(signed_ranks, "ASKED", asked)
     X = np.random.default_rng(n).standard_t(3, (n, 6)) + np.array([0.0, 0.2, 0.5, 1.0, 3.0, -2.0])
     passing = np.array([n, n, n, 3, n, n])
-    evidence = SignedRankEvidence(n, 6, 0.05, np.arange(6), passing, (rank_sums(X, caps_of(n)),))
+    evidence = SignedRankEvidence(
+        n, 6, rank_stages(n, error=0.05, sides=2), np.arange(6), passing, (rank_sums(X, caps_of(n)),)
+    )
     every, most = np.arange(6), n // 2
     p = np.stack([evidence.log_p(m, every) for m in range(most + 1)])
     last = {}
     for error in (1e-4, 1e-3, 0.04):
         reached = (p <= np.log(error)) & (np.arange(most + 1)[:, np.newaxis] <= passing)
         last[error] = np.logical_and.accumulate(reached).sum(axis=0) - 1
-        np.testing.assert_array_equal(evidence.last(error, every, None), last[error])
-    np.testing.assert_array_equal(evidence.last(0.04, every, None, last[1e-3]), last[0.04])
+        np.testing.assert_array_equal(evidence.last(error, every), last[error])
+    np.testing.assert_array_equal(evidence.last(0.04, every, last[1e-3]), last[0.04])
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32])

@@ -17,7 +17,7 @@ from sparsemean import Estimate, load, sketch, sparse_mean
 from sparsemean._data import as_table
 from sparsemean._fit.two_sample import compare
 from sparsemean._fit.write import as_json
-from sparsemean._stats.location import CHECKABLE, ERROR, GAUSSIAN_BOUND, GROUPS, skew_flags, symmetry_p
+from sparsemean._stats.assumptions import CHECKABLE, ERROR, GAUSSIAN_BOUND, GROUPS, skew_flags, symmetry_p
 
 from command import expect as run
 
@@ -211,5 +211,5 @@ def test_the_command_line_marks_centres(tmp_path: Path, capsys: pytest.CaptureFi
         run("fit", tmp_path / "x.npy")
         shown = capsys.readouterr().out
         assert sum("* " in line for line in shown.splitlines() if line[:1].isdigit()) == marks
-        assert ("* centre, not mean; --target mean is about means" in shown) == bool(marks)
+        assert ("* a centre, not a mean: the target “mean” is about means" in shown) == bool(marks)
         assert max(map(len, shown.splitlines())) <= 80

@@ -145,8 +145,8 @@ def test_under_these_settings_the_bounds_of_the_theorem_hold(attack: str) -> Non
         (0.0, {}, "contamination must be above 0 for Theorem 1, which divides by it: got 0.0"),
         (0.001, {"mu_max": -1}, "mu_max must be a positive number: got -1"),
         (0.001, {"n": 2.5}, "n must be a positive integer: got 2.5"),
-        (0.001, {"mu_max": 1e90}, "init_scale must be a number between 1e-100 and 1: got 0"),
-        (0.001, {"sigma": 1e-5}, "step_size must be a number between 1e-06 and 1: got 3.16"),
+        (0.001, {"mu_max": 1e90}, "init_scale must be a number between 0 and 1, both excluded: got 0"),
+        (0.001, {"sigma": 1e-5}, "step_size must be at least 1e-06: got 3.16"),
         (0.001, {"mean": 1}, "theory must be a dict with n, d, sigma and mu_max: got {"),
     ],
 )

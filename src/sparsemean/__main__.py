@@ -9,9 +9,9 @@ import sys
 from contextlib import suppress
 from types import FrameType
 
-LEAST_MEMORY = {"": 700, r"\.parquet$": 1000, r"\.duckdb$": 1500}
+LEAST_MEMORY = {"": 700, r"\.parquet$": 1000}
 """MB of addresses that the libraries need to load, by what an argument says that they read; with less, some wait for
-ever or end the process. Arrow and DuckDB need about 800 and 1250 with two cores, more with the threads of many."""
+ever or end the process. Arrow needs about 800 with two cores, more with the threads of many."""
 
 
 def main() -> None:

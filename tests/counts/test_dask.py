@@ -17,7 +17,7 @@ import pytest
 from clusters import MANY, local_workers
 
 from sparsemean import simulate, sparse_mean
-from sparsemean._counts.engines import engine_of, host
+from sparsemean._counts.engines import Engine, engine_of
 from sparsemean._data import as_table, open_file
 from sparsemean._data import dask as files
 from sparsemean._data import dask as source
@@ -94,10 +94,10 @@ def test_counts_and_kept_columns_are_those_of_memory(data: Any, chunks: str, dea
         X[:, 60] = np.nan
     partition, keep = PARTITIONS[dealt](), np.array([0, 3, 48, 49, 50, 149])
     spec = BucketSpec(partition, np.arange(D) / D if chunks == "both ways" else None, missing)
-    expected, columns = host.count(as_table(X), spec, keep=keep)
+    expected, columns = Engine().count(as_table(X), spec, keep=keep)
     seen: list[float] = []
     table = as_table(da.from_array(X, chunks=CHUNKS[chunks]))
-    found, kept = engine_of(table.source).count(table, spec, keep=keep, progress=seen.append)
+    found, kept = engine_of(table.source, progress=seen.append).count(table, spec, keep=keep)
     same_counts(found, expected)
     np.testing.assert_array_equal(kept, columns)
     assert seen == sorted(seen)
@@ -188,7 +188,6 @@ def test_columns_that_nobody_could_hold_are_refused_before_anything_is_computed(
 def test_without_screening_and_refinement_few_columns_are_held(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sparsemean._data.source.TAKEN_AT_ONCE", 2 * N)
     monkeypatch.setattr("sparsemean._fit.data.TAKEN_AT_ONCE", 2 * N)
-    monkeypatch.setattr("sparsemean._fit.centres.TAKEN_AT_ONCE", 2 * N)
     monkeypatch.setattr(source, "MOST_HELD", 2 * N)
     X = data.X.copy()
     X[:, 5:9] = [1.0, 2.0, 3.0, 4.0]  # held to see that they hold one value only

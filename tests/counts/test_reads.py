@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sparsemean import simulate
-from sparsemean._counts.engines import host
+from sparsemean._counts import engines
 from sparsemean._data import as_table, source
 from sparsemean._data.source import Along, Array, Dense, Source
 from sparsemean._data.table import Table
@@ -51,9 +51,9 @@ class Spy(Source):
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (source, host, host):
+    for module in (source, engines):
         monkeypatch.setattr(module, "AT_ONCE", 200_000)
-    monkeypatch.setattr(host, "SWEPT_AT_ONCE", 800_000)
+    monkeypatch.setattr(engines, "SWEPT_AT_ONCE", 800_000)
 
 
 def spied(along: Along, grain: int = 1, dtype: str = "float64") -> tuple[Table, Spy]:
@@ -207,7 +207,7 @@ def test_the_place_of_a_value_that_is_not_finite_is_named(along: Along) -> None:
 def test_groups_read_the_support_for_values_and_for_suspects(
     along: Along, gap: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(host, "SWEPT_AT_ONCE", 100_000_000)
+    monkeypatch.setattr(engines, "SWEPT_AT_ONCE", 100_000_000)
     labels = np.arange(1030) % 2
     X = DATA.X.copy()
     X[labels == 1, :30] += 5.0

@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 
 from sparsemean._counts import merging
-from sparsemean._counts.engines.host import count
+from sparsemean._counts.engines import Engine
 from sparsemean._counts.sketch import ConstantColumns, Sketch, sketch_rows
 from sparsemean._data import as_table
 from sparsemean._kernels import reference
@@ -48,7 +48,7 @@ def test_pieces_in_any_order_give_the_counts_of_one_pass(seed: int) -> None:
     problem, rng = problems.draw(seed), np.random.default_rng(seed)
     X, sizes = problem.X, problem.sizes
     shift = None if seed % 3 else np.round(rng.normal(size=X.shape[1]))
-    whole = count(as_table(X), BucketSpec(assign_block_buckets(X.shape[0], sizes, seed), shift))[0]
+    whole = Engine().count(as_table(X), BucketSpec(assign_block_buckets(X.shape[0], sizes, seed), shift))[0]
     made = in_pieces(X, rng, seed=seed, bucket_sizes=sizes, null=0.0 if shift is None else shift)
     same_counts(made.counts, whole)
     assert made.ranges == ((0, X.shape[0]),)
@@ -62,7 +62,9 @@ def test_pieces_with_gaps_give_the_counts_of_one_pass(seed: int, share: float) -
     X = np.round(rng.normal(size=(int(rng.integers(65, 300)), 12)), 1)
     X[rng.random(X.shape) < share] = np.nan
     X[:, 0] = np.nan if seed % 2 else 3.0
-    whole = count(as_table(X), BucketSpec(assign_block_buckets(X.shape[0], (1, 2, 4), seed), skip_missing=True))[0]
+    whole = Engine().count(
+        as_table(X), BucketSpec(assign_block_buckets(X.shape[0], (1, 2, 4), seed), skip_missing=True)
+    )[0]
     made = in_pieces(X, rng, seed=seed, bucket_sizes=(1, 2, 4), missing="omit")
     same_counts(made.counts, whole)
 
@@ -70,7 +72,7 @@ def test_pieces_with_gaps_give_the_counts_of_one_pass(seed: int, share: float) -
 def test_sparse_pieces_give_the_counts_of_dense_ones() -> None:
     rng = np.random.default_rng(0)
     X = np.where(rng.random((300, 40)) < 0.2, rng.normal(size=(300, 40)), 0.0)
-    whole = count(as_table(X), BucketSpec(assign_block_buckets(300, (1, 2, 4), 5)))[0]
+    whole = Engine().count(as_table(X), BucketSpec(assign_block_buckets(300, (1, 2, 4), 5)))[0]
     for kind in (sparse.csr_array, sparse.csc_array):
         parts = [sketch_rows(as_table(kind(X[a:b])), a, seed=5, bucket_sizes=(1, 2, 4)) for a, b in cut(300, rng)]
         same_counts(merging.close_blocks(merging.add_sketches(parts)).counts, whole)
@@ -122,7 +124,7 @@ def test_sealed_ends_are_dealt_apart_and_the_rest_of_a_block_together(seed: int)
     same_counts(made.counts, replace(expected, nearest=nearest))
     dealt = assign_ranges(made.ranges, made.sealed, sizes, seed)
     assert tuple(dealt.n_buckets(level) for level in dealt.wanted) == made.counts.n_buckets
-    again = count(as_table(X[kept]), BucketSpec(dealt))[0]
+    again = Engine().count(as_table(X[kept]), BucketSpec(dealt))[0]
     same_counts(replace(again, nearest=nearest) if any_sealed else again, made.counts)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparsemean._data import as_table
-from sparsemean._data.gpu import DeviceArray, lies_on_device, like
+from sparsemean._data import as_table, lies_on_device
+from sparsemean._data.gpu import DeviceArray, like
 from sparsemean._data.source import Dense
 from sparsemean.errors import InputError, MissingExtraError
 

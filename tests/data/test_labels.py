@@ -84,7 +84,7 @@ def test_a_column_that_is_not_there_is_one_line(ending: str, option: str, tmp_pa
 
 
 @pytest.mark.parametrize("option", ["subject", "strata", "pairs"])
-@pytest.mark.parametrize("kind", ["npy", "npz", "mtx", "h5"])
+@pytest.mark.parametrize("kind", ["npy", "npz", "h5"])
 def test_files_without_such_columns_refuse_them(kind: str, option: str, tmp_path: Path) -> None:
     chosen: dict[str, Any] = {option: "donor"}
     with pytest.raises(InputError, match=f"--{option} must be left out for .* files: got 'donor'"):

@@ -181,7 +181,7 @@ def test_a_few_columns_are_held_at_a_time(tmp_path: Path, monkeypatch: pytest.Mo
             break
         time.sleep(0.02)
     assert pa.total_allocated_bytes() - before <= block.nbytes  # type: ignore[union-attr]
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(source)).whole(), values)
+    np.testing.assert_array_equal(Table(pickle.loads(pickle.dumps(source))).values, values)
 
 
 @pytest.mark.parametrize(

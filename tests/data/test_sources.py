@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import io as scipy_io
-from scipy import sparse
 
 from sparsemean import sparse_mean
 from sparsemean._data import as_table, open_file
@@ -42,8 +40,6 @@ def write(path: Path, frame: pd.DataFrame) -> None:
             np.save(path, frame.to_numpy())
         case ".npz":
             np.savez(path, frame.to_numpy())
-        case ".mtx":
-            scipy_io.mmwrite(path, sparse.coo_array(frame.to_numpy()), precision=17)
         case ".parquet":
             frame.to_parquet(path)
         case ".tsv":
@@ -52,7 +48,7 @@ def write(path: Path, frame: pd.DataFrame) -> None:
             frame.to_csv(path, index=False)
 
 
-PLAIN = (".npy", ".npz", ".mtx")
+PLAIN = (".npy", ".npz")
 """Kinds of file without names of columns."""
 ENDINGS = [*PLAIN, ".csv", ".tsv", ".csv.gz", ".parquet"]
 
@@ -168,7 +164,6 @@ FILES = {
     "ragged.csv": (b"a,b\n1,2\n1,2,3,4\n", "FILE must be a complete .csv file"),
     "text.csv": (b"a,b\nx,y\nz,w\n", "FILE must have numeric columns"),
     "garbage.npz": (b"PK nothing", "FILE must be a complete .npz file"),
-    "garbage.mtx": (b"nothing", "FILE must be a complete .mtx file"),
     "garbage.parquet": (b"PAR1 nothing", "FILE must be a complete .parquet file"),
     "empty.parquet": (b"", "FILE must be a complete .parquet file"),
 }

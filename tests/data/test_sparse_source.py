@@ -11,6 +11,7 @@ from scipy import sparse
 from sparsemean import SparseMean, SparseMeanDifference, sparse_mean
 from sparsemean._data import as_table
 from sparsemean._data import matrices as source
+from sparsemean._data.table import Table
 from sparsemean._stats.planning import PRESET
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
@@ -50,7 +51,7 @@ def test_blocks_and_columns_are_those_of_the_array(kind: Any, form: str, dtype: 
         at = np.array(taken, dtype=np.intp)
         np.testing.assert_array_equal(found.take(at), values[:, at])
         assert found.take(at).dtype == np.float64
-    np.testing.assert_array_equal(found.whole(), values)
+    np.testing.assert_array_equal(Table(found).values, values)
 
 
 def test_entries_are_not_copied() -> None:

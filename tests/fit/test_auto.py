@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 from specification import candidates, hodges_lehmann, pseudomedian
 
-from sparsemean._fit.refinement import auto, choose
-from sparsemean._stats.location import DEGREES
+from sparsemean._fit.refinement import DEGREES, auto, choose
 from sparsemean._util.records import FloatArray
 
 HL, T1, T3 = "Hodges–Lehmann", "Student t, 1 d.f.", "Student t, 3 d.f."

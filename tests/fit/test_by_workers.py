@@ -12,8 +12,7 @@ import pytest
 from clusters import local_workers
 
 from sparsemean import simulate, sparse_mean
-from sparsemean._counts.engines import dask as engine
-from sparsemean._counts.engines import engine_of, host
+from sparsemean._counts.engines import Engine, engine_of
 from sparsemean._data import as_table
 from sparsemean._data import dask as source
 from sparsemean._fit import by_workers
@@ -182,14 +181,13 @@ def test_some_rows_about_centres_of_their_own() -> None:
 @pytest.mark.parametrize("chunks", CHUNKS)
 def test_buckets_made_anew(data: Any, chunks: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "LEAST", 1)
-    monkeypatch.setattr(engine, "MOST_BETWEEN", 0.5)
     monkeypatch.setattr(source.Dask, "whole_columns", lambda _: pytest.fail("all rows of a column were put together"))
     X = data.X.copy()
     X[np.random.default_rng(1).random(X.shape) < 0.1] = np.nan
     kept = np.flatnonzero(np.random.default_rng(2).random(N) < 0.97)
     partition = assign_block_buckets(kept.size, (1, 2, 4), 3).of_rows(kept)
     spec = BucketSpec(partition, np.arange(D) / D, True)
-    expected, _ = host.count(as_table(X), spec)
+    expected, _ = Engine().count(as_table(X), spec)
     table = as_table(da.from_array(X, chunks=CHUNKS[chunks]))
     found, _ = engine_of(table.source).count(table, spec)
     for name in ("positive", "negative", "nearest", "present", "missing", "n_buckets"):

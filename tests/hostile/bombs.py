@@ -179,36 +179,6 @@ def _utf16(path: Path) -> None:
     packed(path, "a,b\n".encode("utf-16"), "0,0\n".encode("utf-16-le"), 260_000_000)
 
 
-@bomb("many entries", ".mtx.gz")
-def _entries(path: Path) -> None:
-    packed(path, b"%%MatrixMarket matrix coordinate real general\n9 9 43333328\n", b"1 1 1\n", 260_000_000)
-
-
-@bomb("entries without values", ".mtx.gz")
-def _pattern(path: Path) -> None:
-    packed(path, b"%%MatrixMarket matrix coordinate pattern general\n9 9 100000000\n", b"1 1\n", 400_000_000)
-
-
-@bomb("remarks", ".mtx.gz")
-def _remarks(path: Path) -> None:
-    packed(path, b"%%MatrixMarket matrix coordinate real general\n", b"%\n", 400_000_000)
-
-
-@bomb("one number", ".mtx.gz")
-def _long_number(path: Path) -> None:
-    packed(path, b"%%MatrixMarket matrix coordinate real general\n4 1 1\n1 1 1", b"0", 400_000_000)
-
-
-@bomb("blanks", ".mtx.gz")
-def _blanks(path: Path) -> None:
-    packed(path, b"%%MatrixMarket matrix coordinate real general\n4 1 1\n1 1 ", b" ", 400_000_000)
-
-
-@bomb("columns without entries", ".mtx")
-def _columns(path: Path) -> None:
-    path.write_text("%%MatrixMarket matrix coordinate real general\n100 3900000 1\n1 1 1\n")
-
-
 # NumPy.
 
 
@@ -349,70 +319,6 @@ def long_texts(path: Path) -> None:
 
 BOMBS.append(Bomb("long texts", ".parquet", long_texts, ("--id", "name"), answered=False))
 BOMBS.append(Bomb("long texts that are left out", ".parquet", long_texts, ("--drop-text",), answered=True))
-
-
-# Databases.
-
-
-def database(path: Path, *statements: str) -> None:
-    import duckdb
-
-    with duckdb.connect(str(path)) as made:
-        for statement in statements:
-            made.sql(statement)
-
-
-@bomb("one value", ".duckdb")
-def _duckdb(path: Path) -> None:
-    database(path, "CREATE TABLE t AS SELECT 0.0::DOUBLE a, 1.0::DOUBLE b FROM range(40000000)")
-
-
-@bomb("text", ".duckdb", "--id", "name")
-def _duckdb_text(path: Path) -> None:
-    database(path, "CREATE TABLE t AS SELECT 0.0::DOUBLE a, repeat('t', 4000) AS name FROM range(200000)")
-
-
-@bomb("text that is left out", ".duckdb", "--drop", "name")
-def _duckdb_dropped(path: Path) -> None:
-    database(path, "CREATE TABLE t AS SELECT 0.0::DOUBLE a, repeat('t', 4000) AS name FROM range(1000000)")
-
-
-@bomb("computed column", ".duckdb", "--drop", "name")
-def _generated(path: Path) -> None:
-    database(
-        path,
-        "CREATE TABLE t (a DOUBLE, b DOUBLE GENERATED ALWAYS AS (len(repeat('x', 10000000 * a::INT))))",
-        "INSERT INTO t VALUES (1), (2), (3), (4), (5)",
-    )
-
-
-@bomb("computed text", ".duckdb", "--id", "name")
-def _generated_text(path: Path) -> None:
-    database(
-        path,
-        "CREATE TABLE t (a DOUBLE, name VARCHAR GENERATED ALWAYS AS (repeat('x', 10000000 * a::INT)))",
-        "INSERT INTO t VALUES (1), (2), (3), (4), (5)",
-    )
-
-
-@bomb("a macro in the place of a function", ".duckdb")
-def _macro(path: Path) -> None:
-    database(
-        path,
-        "CREATE TABLE t (a DOUBLE, b DOUBLE GENERATED ALWAYS AS (len(repeat('x', 10000000 * a::INT))))",
-        "INSERT INTO t VALUES (1), (2), (3), (4), (5)",
-        "CREATE MACRO duckdb_tables() AS TABLE SELECT 'main' schema_name, 't' table_name, '' AS sql",
-    )
-
-
-@bomb("long text", ".duckdb", "--id", "name")
-def _duckdb_long(path: Path) -> None:
-    database(path, "CREATE TABLE t AS SELECT 0.0::DOUBLE a, repeat('t', 100000) AS name FROM range(4000)")
-
-
-@bomb("view", ".duckdb", "--dataset", "v")
-def _view(path: Path) -> None:
-    database(path, "CREATE TABLE t (a DOUBLE)", "CREATE VIEW v AS SELECT range a FROM range(100000000000)")
 
 
 # Sheets.

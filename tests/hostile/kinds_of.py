@@ -29,7 +29,6 @@ KINDS: dict[str, tuple[str, Maker]] = {
     "h5ad_sparse": (".h5ad", hdf5.h5ad_sparse),
     "zarr2": (".zarr", zarrs.zarr2),
     "zarr3": (".zarr", zarrs.zarr3),
-    "mtx": (".mtx", text.mtx),
     "sketch": (".sketch", npy.sketch),
     "estimate": (".npz", npy.estimate),
 }
@@ -42,7 +41,7 @@ SOUND = {
     "csv_gz": ("csv gz",),
     "h5ad_sparse": ("h5ad CSR", "h5ad CSC"),
     "zarr3": ("zarr",),
-    **{kind: (kind,) for kind in ("csv", "tsv", "parquet", "h5", "h5ad", "mtx")},
+    **{kind: (kind,) for kind in ("csv", "tsv", "parquet", "h5", "h5ad")},
 }
 """Names in `kinds` of what is sound when it is opened and changed later; other kinds are read in one go."""
 

@@ -136,7 +136,7 @@ def serve(said: str) -> None:
 
 def _compile(folder: Path) -> None:
     """Read sound files, so that what is compiled on first use is no hang later."""
-    for kind in ("csv", "mtx", "npz sparse", "npy"):
+    for kind in ("csv", "npz sparse", "npy"):
         path = sound(kind, folder)
         for missing in ("raise", "omit"):
             fit(open_file(path), random_state=0, n_jobs=1, missing=missing)

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import gzip
-import io
 import re
 from pathlib import Path
 from random import Random
-
-import numpy as np
-from scipy import io as scipy_io
-from scipy import sparse
 
 from sparsemean._data.dialect import NUMBER
 from sparsemean._data.table import ReadOptions
@@ -181,72 +176,3 @@ def xlsx(folder: Path, rng: Random) -> Case:
     if rng.random() < 0.2:
         path.write_bytes(worn(path.read_bytes(), rng))
     return Case(path, rng.choice((ReadOptions(), ReadOptions(drop_text=True), ReadOptions(group="group"))))
-
-
-BANNERS = (
-    "%%MatrixMarket matrix coordinate complex general", "%%MatrixMarket matrix array pattern general",
-    "%%MatrixMarket matrix array real",
-    "%%MatrixMarket matrix coordinate pattern general", "%%MatrixMarket vector coordinate real general",
-    "%%MatrixMarket matrix array complex hermitian",
-    "%%MatrixMarket matrix coordinate real skew-symmetric", "%%MatrixMarket matrix array integer symmetric",
-    "%%MatrixMarket matrix array real skew-symmetric",
-    "%%MATRIXMARKET MATRIX COORDINATE REAL GENERAL", "%MatrixMarket matrix coordinate real general", "",
-    "%%MatrixMarket" + " matrix" * 3000,
-    "%%MatrixMarket matrix coordinate real general" + " " * 20000,
-    "%%MatrixMarket matrix coordinate unsigned-integer general", "%%MatrixMarket matrix coordinate real symmetric",
-)  # fmt: skip
-
-
-def _mtx_lines(rng: Random) -> list[str]:
-    X = matrix(rng)
-    X = X[:5] if rng.random() < 0.2 else X
-    if rng.random() < 0.2:
-        X = np.round(X)
-    out = io.BytesIO()
-    scipy_io.mmwrite(out, sparse.coo_array(X) if rng.random() < 0.9 else X, precision=6)
-    return out.getvalue().decode().splitlines()
-
-
-def _banner(lines: list[str], rng: Random) -> list[str]:
-    return [rng.choice(BANNERS), *lines[1:]]
-
-
-def _sizes(lines: list[str], rng: Random) -> list[str]:
-    at = next((k for k, line in enumerate(lines) if not line.startswith("%")), len(lines) - 1)
-    sizes = lines[at].split()
-    for _ in range(rng.choice((1, 1, 2))):
-        sizes[rng.randrange(len(sizes) or 1) : 1 + rng.randrange(3)] = [
-            str(rng.choice((*NUMBERS, -1, "1.5", "1e3", "x", "", 10**30, "1_0", "4" * 5000)))
-        ]
-    return [*lines[:at], " ".join(sizes), *lines[at + 1 :]]
-
-
-def _entry(lines: list[str], rng: Random) -> list[str]:
-    at = rng.randrange(len(lines))
-    words = lines[at].split() or [""]
-    words[rng.randrange(len(words))] = rng.choice((*CELLS, *map(str, NUMBERS), "-1", "1.5"))
-    return [*lines[:at], " ".join(words), *lines[at + 1 :]]
-
-
-def _lines(lines: list[str], rng: Random) -> list[str]:
-    at = rng.randrange(len(lines))
-    more = rng.choice(
-        ([], [lines[at]] * 2, ["%" + "x" * 20000, lines[at]], ["", lines[at]], ["% a"] * 300, [lines[at] + " 1"])
-    )
-    return [*lines[:at], *more, *lines[at + 1 :]]
-
-
-def _mtx(ending: str, folder: Path, rng: Random) -> Case:
-    lines = some(rng, (_banner, _sizes, _sizes, _sizes, _entry, _entry, _lines), _mtx_lines(rng))
-    text = rng.choice(("\n", "\n", "\n", "\r\n", "\r", " \n")).join(lines) + rng.choice(("\n", "\n", "", "\0"))
-    content = text.encode(rng.choice(("utf-8",) * 9 + ("utf-16",)), errors="replace")
-    if rng.random() < 0.15:
-        content = worn(content, rng)
-    path = folder / f"case{ending}"
-    path.write_bytes(_gzipped(content, rng) if ending.endswith("gz") else content)
-    return Case(path)
-
-
-def mtx(folder: Path, rng: Random) -> Case:
-    """Write a .mtx file, packed at times."""
-    return _mtx(rng.choice((".mtx", ".mtx", ".mtx", ".mtx.gz")), folder, rng)

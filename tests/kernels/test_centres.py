@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from specification import candidates, pseudomedian
 
+from sparsemean._fit.refinement import DEGREES, FAR, FEWEST, NEAR
 from sparsemean._kernels import centres
 from sparsemean._stats.arrays import GAUSSIAN, dropna
-from sparsemean._stats.location import DEGREES, FAR, FEWEST, NEAR
 from sparsemean._util.records import FloatArray
 
 RULE = centres.Rule(degrees=DEGREES, gaussian=GAUSSIAN, far=FAR, near=NEAR, fewest=FEWEST)
@@ -89,7 +89,8 @@ def test_ordered_sums_equal_the_sorted_ones(seed: int) -> None:
     y = np.sort(columns(int(rng.integers(1, 40)), seed)[:, seed % 14])
     sums = np.sort(np.add.outer(y, y), axis=None)
     for k in {1, sums.size, *rng.integers(1, sums.size + 1, 20).tolist()}:
-        value, through, above = centres.ordered_sum(y, k, rng.normal(0, 3), rng.choice([1e-9, 1.0, 1e9, math.inf]))
+        guess = rng.normal(0, 3), rng.choice([1e-9, 1.0, 1e9, math.inf])
+        value, through, above = centres.order_statistic(y, y, np.empty((2, 0), dtype=np.int64), k, *guess)
         assert value == sums[k - 1]
         assert through == np.count_nonzero(sums <= value)
         assert above == sums[through] if through < sums.size else math.inf

@@ -11,7 +11,7 @@ import specification
 
 from sparsemean._data.source import Dense
 from sparsemean._kernels import compiling, cpu
-from sparsemean._stats import location
+from sparsemean._stats import assumptions
 from sparsemean._stats.buckets import assign_block_buckets, assign_paper_buckets
 
 
@@ -84,10 +84,11 @@ def test_the_skewness_of_groups_is_that_of_numpy(n: int) -> None:
     X[:, 6], X[n // 2, 7] = np.where(X[:, 6] > 1, 1e308, -1e308), np.nan  # too far apart to be subtracted; a gap
     X[0, 8] = np.nan
     rng = np.random.default_rng(0)
-    for rows in (location.deal(n)[0], rng.permutation(n)[: max(1, 2 * n // 3)]):
+    for rows in (assumptions.deal(n)[0], rng.permutation(n)[: max(1, 2 * n // 3)]):
         for size in (8, 16, 32):
             for table in (X, np.asfortranarray(X), X[:, ::-1], X[:, :1]):
-                found, expected = location.sums(table, rows, size, n_jobs=2), location.sums_plainly(table, rows, size)
+                found = assumptions.sums(table, rows, size, n_jobs=2)
+                expected = assumptions.sums_plainly(table, rows, size)
                 np.testing.assert_allclose(found[[0, 1]], expected[[0, 1]], rtol=1e-11, atol=1e-11)
                 told = ~np.isnan(expected[0])
                 np.testing.assert_array_equal(found[2, told], expected[2, told])
@@ -99,8 +100,8 @@ def test_flags_are_those_of_the_rows_that_are_left() -> None:
     X[rng.random(X.shape) < np.linspace(-0.5, 0.5, X.shape[1])] = np.nan
     X[5, 0] = np.nan
     kept = np.flatnonzero(rng.random(900) < 0.8)
-    flags = location.skew_flags(X, kept)
-    np.testing.assert_array_equal(flags, location.skew_flags(X[kept]))
+    flags = assumptions.skew_flags(X, kept)
+    np.testing.assert_array_equal(flags, assumptions.skew_flags(X[kept]))
     for column, flag in enumerate(flags):
-        assert location.skew_flags(X[kept, column][~np.isnan(X[kept, column]), np.newaxis])[0] == flag
+        assert assumptions.skew_flags(X[kept, column][~np.isnan(X[kept, column]), np.newaxis])[0] == flag
     assert set(flags) == {-1, 0, 1}

@@ -172,10 +172,26 @@ def test_ordered_differences_equal_the_sorted_ones(seed: int) -> None:
     n, m = rng.integers(1, 30, size=2)
     scale = 10.0 ** rng.integers(-300, 300)
     a, b = (np.sort(np.round(rng.standard_cauchy(size), rng.integers(0, 9)) * scale) for size in (n, m))
+    one, unknown = np.array([[n], [m]]), (np.nan, np.nan)
     for k in {1, n * m, *rng.integers(1, n * m + 1, size=8)}:
-        assert centres.ordered_difference(a, b, k) == specification.ordered_difference(a, b, k)
-    assert centres.ordered_difference(a, -a[::-1], 1) == 2 * a[0]
-    assert centres.median_difference(a, b) == pytest.approx(specification.median_difference(a, b), rel=1e-15)
+        assert centres.order_statistic(a, b, one, k, *unknown)[0] == specification.ordered_difference(a, b, k)
+    assert centres.order_statistic(a, -a[::-1], np.array([[n], [n]]), 1, *unknown)[0] == 2 * a[0]
+    expected = specification.median_difference(a, b)
+    assert centres.pair_median(a, b, one, *unknown) == pytest.approx(expected, rel=1e-15)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_differences_within_strata_equal_the_sorted_ones(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    strata = [[np.sort(np.round(rng.standard_cauchy(rng.integers(1, 9)), 1)) for _ in range(2)] for _ in range(3)]
+    every = np.sort(np.concatenate([np.subtract.outer(a, b).ravel() for a, b in strata]))
+    a, b = map(np.concatenate, zip(*strata, strict=True))
+    ends = np.cumsum([[x.size for x in group] for group in zip(*strata, strict=True)], axis=1)
+    for k in range(1, every.size + 1):
+        value, through, above = centres.order_statistic(a, b, ends, k, np.nan, np.nan)
+        assert (value, through) == (every[k - 1], np.count_nonzero(every <= value))
+        assert above == np.inf if through == every.size else above == every[through]
+    assert centres.pair_median(a, b, ends, np.nan, np.nan) == pytest.approx(np.median(every), rel=1e-15)
 
 
 def test_walks_over_many_equal_values() -> None:

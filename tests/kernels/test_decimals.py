@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
-from sparsemean._kernels.cells import DECIDED, NOT_A_NUMBER, UNDECIDED, read_digits, read_numbers
+from sparsemean._kernels.cells import DECIDED, NOT_A_NUMBER, UNDECIDED, read_digits
 
 rng = np.random.default_rng(0)
 ANY_BITS = rng.integers(2**64, size=3000, dtype=np.uint64).view(np.float64)
@@ -51,17 +49,3 @@ def test_numbers_are_the_nearest_doubles(kind: str) -> None:
 def test_what_is_no_number_is_not_read_as_one(text: str) -> None:
     _, end, how, *_ = read_digits(np.frombuffer(text.encode() + b",", dtype=np.uint8), 0)
     assert how == NOT_A_NUMBER or (how == DECIDED and end < len(text))
-
-
-def test_numbers_between_blanks() -> None:
-    text = b" 1.5\t-2e3\r\n\n0.1  7\n"
-    out = np.empty(9)
-    count, used = read_numbers(np.frombuffer(text, dtype=np.uint8), out.view(np.uint64))
-    assert (count, used) == (4, len(text))
-    assert out[:4].tolist() == [1.5, -2000.0, 0.1, 7.0]
-
-
-@pytest.mark.parametrize("stop", [lambda: b"1 2 x 3\n", lambda: b"1 2 5x\n", lambda: b"1 2 1e-310\n"])
-def test_reading_stops_before_what_it_cannot_decide(stop: Callable[[], bytes]) -> None:
-    count, used = read_numbers(np.frombuffer(stop(), dtype=np.uint8), np.empty(9).view(np.uint64))
-    assert (count, used) == (2, 4)

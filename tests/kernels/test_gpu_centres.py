@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import specification
 
+from sparsemean._fit import refinement
 from sparsemean._kernels import gpu_blocks
-from sparsemean._stats import location
 from sparsemean._stats.arrays import GAUSSIAN, dropna, medians
 
 from emulated import needs_compiler
@@ -35,8 +35,8 @@ def settled(x: np.ndarray, dof: float, start: float, scale: float) -> float:
 
 
 RULE: dict[str, Any] = {
-    "degrees": location.DEGREES, "gaussian": GAUSSIAN, "far": location.FAR, "near": location.NEAR,
-    "fewest": location.FEWEST,
+    "degrees": refinement.DEGREES, "gaussian": GAUSSIAN, "far": refinement.FAR, "near": refinement.NEAR,
+    "fewest": refinement.FEWEST,
 }  # fmt: skip
 
 
@@ -56,7 +56,7 @@ def compare(cupy: Any, X: np.ndarray, start: np.ndarray | None = None) -> None:
         assert errors[k, 0] == inner.error
         assert compared[k] == ((others[0].name != inner.name) if x.size else -1)
         spread = GAUSSIAN * float(np.median(np.abs(x - start[k]))) if x.size else 0.0
-        for place, (dof, other) in enumerate(zip(location.DEGREES, others, strict=True), start=1):
+        for place, (dof, other) in enumerate(zip(refinement.DEGREES, others, strict=True), start=1):
             if compared[k] != 1:
                 assert (values[k, place], errors[k, place]) == (values[k, 0], errors[k, 0])
             elif other.error < np.inf:

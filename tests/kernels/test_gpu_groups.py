@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sparsemean import SparseMeanDifference, certify
-from sparsemean._counts.engines import gpu, host
+from sparsemean._counts.engines import Engine, gpu
 from sparsemean._data import as_table
 from sparsemean._evidence import ranks
 from sparsemean._kernels import NotFiniteError, gpu_blocks, groups
@@ -111,8 +111,8 @@ def test_an_engine_counts_what_the_host_does(cupy: Any, kind: str, dtype: str, m
     X = np.asfortranarray(X) if dtype == "fortran" else X
     monkeypatch.setattr(gpu, "CONVERTED_BYTES", 2000)
     asked = design(rng, 90, kind)
-    found = on_host(gpu.rank_counts(as_table(cupy.asarray(X)), *asked))
-    expected = host.rank_counts(as_table(X), *asked)
+    found = on_host(gpu.GpuEngine().rank_counts(as_table(cupy.asarray(X)), *asked))
+    expected = Engine().rank_counts(as_table(X), *asked)
     np.testing.assert_array_equal(found[0], expected.own)
     np.testing.assert_array_equal(found[1], expected.pairs)
 
@@ -120,7 +120,7 @@ def test_an_engine_counts_what_the_host_does(cupy: Any, kind: str, dtype: str, m
 def test_longer_columns_are_compared_on_the_host(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     X, asked = np.random.default_rng(0).standard_normal((30, 3)), (np.arange(30) % 2, np.zeros(2, int), [[REST] * 2])
     monkeypatch.setattr(gpu_blocks, "most_rows", lambda size: 160 // size)
-    found = gpu.rank_counts(as_table(cupy.asarray(X)), *map(np.asarray, asked))
+    found = gpu.GpuEngine().rank_counts(as_table(cupy.asarray(X)), *map(np.asarray, asked))
     assert isinstance(found.own, np.ndarray)
 
 

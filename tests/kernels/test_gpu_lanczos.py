@@ -9,7 +9,7 @@ import pytest
 
 from sparsemean import sparse_mean
 from sparsemean._kernels import gpu_blocks
-from sparsemean._stats import dependence, directions, row_scores
+from sparsemean._stats import assumptions, directions, row_scores
 from sparsemean._stats.standardized import StandardizedRows
 
 from emulated import needs_compiler
@@ -94,8 +94,8 @@ def test_far_values_meet_as_on_the_host(cupy: Any, own: float) -> None:
 def test_neighbours_agree_as_on_the_host(cupy: Any, known: bool) -> None:
     X = np.random.default_rng(0).integers(-2, 3, (150, 7)).astype(np.float64)
     for x in (X, X[np.arange(150) // 3 * 3]):
-        found = dependence.z_of_neighbours(cupy.asarray(x), known=known)
-        assert found == pytest.approx(dependence.z_of_neighbours(x, known=known), rel=1e-12)
+        found = assumptions.z_of_neighbours(cupy.asarray(x), known=known)
+        assert found == pytest.approx(assumptions.z_of_neighbours(x, known=known), rel=1e-12)
 
 
 def test_rows_are_judged_as_on_the_host(cupy: Any) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sparsemean._counts.engines import engine_of, host
+from sparsemean._counts.engines import Engine, engine_of
 from sparsemean._data import as_table
 from sparsemean._kernels import NotFiniteError, groups, reference
 from sparsemean._util.records import CellCounts, IntArray
@@ -162,7 +162,7 @@ def test_a_value_that_is_not_finite_is_noticed(value: float, dtype: str) -> None
                 with pytest.raises(NotFiniteError):
                     counted(block, design, skip_missing=True)
         with pytest.raises(InputError, match="row 7"):
-            host.rank_counts(as_table(X), *design)
+            Engine().rank_counts(as_table(X), *design)
 
 
 def sources(X: np.ndarray) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def test_every_source_is_counted_alike(kind: str, missing: bool) -> None:
     X = with_gaps(X, 8) if missing else X
     design, told = designed(11, 120), []
     table = as_table(sources(X)[kind])
-    found = engine_of(table.source).rank_counts(table, *design, skip_missing=missing, progress=told.append)
+    found = engine_of(table.source, progress=told.append).rank_counts(table, *design, skip_missing=missing)
     assert_same(found, reference.count_pairs(X, *design))
     assert told[-1] == 1.0
     if missing:

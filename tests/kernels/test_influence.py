@@ -120,8 +120,8 @@ def test_every_engine_gives_the_same_sums(gaps: bool, some: bool) -> None:
     expected = plain(X, rows=None if rows is None else np.flatnonzero(rows))
     for values in (X, sparse.csr_array(X), sparse.csc_array(X), da.from_array(X, chunks=(97, 11))):
         table, told = as_table(values), list[float]()
-        found = engine_of(table.source).influence_sums(
-            table, CENTRES, UNIT, 0.54, rows=rows, skip_missing=gaps, progress=told.append
+        found = engine_of(table.source, progress=told.append).influence_sums(
+            table, CENTRES, UNIT, 0.54, rows=rows, skip_missing=gaps
         )
         np.testing.assert_array_equal(found.sums, expected)
         np.testing.assert_array_equal(found.missing, np.isnan(X if rows is None else X[rows]).sum(axis=0))

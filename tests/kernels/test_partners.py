@@ -19,7 +19,7 @@ import pytest
 from sparsemean import _kernels
 from sparsemean._data import open_file
 from sparsemean._kernels import NotFiniteError, cells, compiling, cpu, groups, plain_tails, rank_tails
-from sparsemean._kernels.centres import median_difference
+from sparsemean._kernels.centres import pair_median
 from sparsemean._kernels.compiling import Kernel
 from sparsemean._stats.buckets import assign_block_buckets, assign_paper_buckets
 from sparsemean._util.records import Partition
@@ -96,7 +96,8 @@ def differences(rng: np.random.Generator, n: int, kind: str) -> Iterator[Argumen
 def ordered(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
     a, b = np.sort(values_of(rng, n, kind)), np.sort(values_of(rng, n + 1, kind))
     for k in (1, a.size * b.size // 2 + 1, a.size * b.size):
-        yield a, b, k
+        yield a, b, np.array([[a.size], [b.size]]), k, np.nan, np.nan
+        yield a, a, np.empty((2, 0), dtype=np.int64), min(k, a.size**2), 0.0, 1.0
 
 
 def nested(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
@@ -275,7 +276,7 @@ CASES: dict[str, Callable[[np.random.Generator, int, str], Iterator[Arguments]]]
     "centres.student_sums": likelihoods,
     "columns.nested_means": nested,
     "columns.meet": meetings,
-    "centres.ordered_difference": ordered,
+    "centres.order_statistic": ordered,
     "centres.split_differences": differences,
     "rank_transforms.log_choose": choices,
     "rank_tails.plus_log_gaussian": coefficients,
@@ -283,6 +284,7 @@ CASES: dict[str, Callable[[np.random.Generator, int, str], Iterator[Arguments]]]
     "rank_tails.log_tails": evidence,
     "rank_tails.log_lumps": lumps,
     "rank_tails.saddle": saddles,
+    "rank_tails.tilted": tilts,
     "rank_transforms.summed": inversions,
     "rank_transforms.weigh": weights,
     "signed_ranks.add_scores": scores,
@@ -324,6 +326,7 @@ PLAIN_NUMBERS = (
     "rank_tails.plus_log_gaussian",
     "rank_tails.log_lumps",
     "rank_tails.saddle",
+    "rank_tails.tilted",
     "rank_transforms.summed",
     "rank_transforms.weigh",
 )
@@ -520,7 +523,7 @@ def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiling.Plainness, "spent", 0.0)
     monkeypatch.setattr(compiling, "PATIENCE", 0.0)
     a = np.arange(4.0)
-    assert median_difference(a, a) == 0.0
+    assert pair_median(a, a, np.array([[4], [4]]), np.nan, np.nan) == 0.0
     assert not compiling.plainly()
 
 
@@ -528,5 +531,5 @@ def test_a_kernel_without_a_partner_and_a_large_problem_end_it(monkeypatch: pyte
     monkeypatch.setattr(compiling.Plainness, "ended", False)
     assert compiling.plainly(compiling.SMALL)
     assert not compiling.plainly(compiling.SMALL + 1)
-    assert cells.known_word(np.frombuffer(b"NA", dtype=np.uint8), 0, 2) == 0
+    assert cells.read_numbers(np.frombuffer(b"1 ", dtype=np.uint8), np.zeros(1, dtype=np.uint64)) == (1, 2)
     assert not compiling.plainly()

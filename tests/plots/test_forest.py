@@ -88,7 +88,7 @@ def test_null_values_are_marked() -> None:
 def test_nothing_selected_is_a_sentence(nothing: Estimate) -> None:
     ax = nothing.plot_forest(uncertified=True)
     assert "no feature was selected" in ax.texts[0].get_text()
-    assert ax.get_xlabel() == "mean, in units of the data"
+    assert ax.get_xlabel() == "Mean, in units of the data"
 
 
 def test_given_axes_that_are_low_show_fewer(made: Estimate) -> None:
@@ -109,7 +109,7 @@ def test_logarithmic_scale_and_a_loaded_estimate(made: Estimate, tmp_path: Path)
 
 
 def test_the_direction_is_said_by_name(groups: Estimate) -> None:
-    assert groups.plot_forest().get_xlabel() == "shift, b minus a, in units of the data"
-    assert groups.plot_volcano().get_xlabel().startswith("Cliff's delta: share of pairs with b above a")
+    assert groups.plot_forest().get_xlabel() == "Shift, b minus a, in units of the data"
+    assert groups.plot_volcano().get_xlabel().startswith("Cliff’s delta: share of pairs in which b is larger")
     rest = changed(groups, plan=replace(groups.plan, rest=True), class_names=np.array(["a", "$b$"]))
-    assert rest.plot_forest().get_xlabel() == r"shift, \$b\$ minus the rest, in units of the data"
+    assert rest.plot_forest().get_xlabel() == r"Shift, \$b\$ minus the rest, in units of the data"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
 import pytest
 
-from sparsemean import Estimate, SparseMeanDifference, load, simulate, sparse_mean
+from sparsemean import Estimate, load, simulate, sparse_mean
 from sparsemean._stats.planning import PRESET
 from sparsemean.errors import InputError
 from sparsemean.plots import features as path_plot
@@ -43,19 +42,6 @@ def test_own_axes_few_features_and_nothing_selected() -> None:
     plt.close(figure)
     one = sparse_mean(DATA[:, :1], random_state=0).plot_path()
     plt.close(one.figure)
-
-
-def test_groups_of_ten_thousand_rows_are_drawn_in_seconds() -> None:
-    """All differences of one feature would take 800 MB."""
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((20_000, 6), dtype=np.float32), np.repeat([0, 1], 10_000)
-    X[10_000:, :2] += 1
-    made = SparseMeanDifference(0.01).fit(X, y).result_
-    began = time.perf_counter()
-    ax = made.plot_path(n_rest=2)
-    assert time.perf_counter() - began < 30
-    assert len([line for line in ax.lines if len(line.get_xdata()) == 401]) == 4
-    plt.close(ax.figure)
 
 
 def test_of_very_many_selected_features_the_strongest_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 
 from sparsemean import Estimate, sparse_mean
-from sparsemean.plots._style import GRID, ONE_BY_ONE, count_cells
-from sparsemean.plots.features import rejection_p
+from sparsemean._report.plot_data import rejection_p
 
 
 def points(ax: Axes, marker: str) -> np.ndarray:
@@ -121,13 +120,6 @@ def test_a_million_features_are_counted_in_cells(made: Estimate) -> None:
     assert int(mesh.get_array().sum()) == d - many.support.size
     assert any("darker where more lie" in text.get_text() for text in ax.get_legend().get_texts())
     assert points(ax, "o").shape[0] == many.support.size
-
-
-def test_cells_count_as_numpy_does() -> None:
-    rng = np.random.default_rng(0)
-    x, y = rng.uniform(-1, 1, (2, ONE_BY_ONE))
-    expected = np.histogram2d(y, x, bins=GRID[::-1], range=[[-1, 1], [-1, 1]])[0]
-    np.testing.assert_array_equal(count_cells(x, y, (-1, 1, -1, 1)), expected)
 
 
 def test_other_tests_of_the_family_move_the_line(groups: Estimate) -> None:

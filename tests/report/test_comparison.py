@@ -59,7 +59,7 @@ def test_one_paragraph_says_the_family_the_numbers_and_the_promise_once(several:
     sizes = [estimate.support.size for estimate in several.results.values()]
     assert min(sizes) >= 3
     assert f"Features selected: B: {sizes[0]}, NK: {sizes[1]}, <T>: {sizes[2]}." in said
-    assert said.count("What is promised") == 1
+    assert said.count("not a single selected feature is false") == 1
     assert lines[-1].startswith("Details: Together they are one family of 90 hypotheses")
     found = len({feature for each in several.results.values() for feature in each.support.tolist()})
     assert lines[0].replace("\N{NO-BREAK SPACE}", " ") == (
@@ -129,7 +129,7 @@ def test_content_is_there_for_the_tests_with_most_features(
 
 def test_pages_stay_small(several: Several) -> None:
     one = several.results["B"]
-    text = page.page_of_tests(Several(dict.fromkeys(range(60), one)), title="sixty tests")
+    text = page.page_of(Several(dict.fromkeys(range(60), one)), title="sixty tests")
     assert len(text) < 5e6
 
 

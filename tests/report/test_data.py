@@ -45,7 +45,7 @@ def test_infinite_and_unknown_values_have_words() -> None:
     assert set(columns["ci_low"]) == {"-inf"}
     assert set(columns["ci_high"]) == {"inf"}
     assert None in columns["max_contamination"]
-    cells = re.findall(r"<td[^>]*>(.*?)</td>", page.page_of_one(page.page_wording(estimate)))
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", page.page_of(estimate))
     assert cells[1:3] == ["−∞", "∞"]
 
 

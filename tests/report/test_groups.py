@@ -13,7 +13,7 @@ from compared import changed
 from sparsemean import Estimate
 from sparsemean._report.columns import cell_text, described_columns
 from sparsemean._report.guarantees import guarantees_of
-from sparsemean._report.page import page_data, page_of_one, page_wording
+from sparsemean._report.page import page_data, page_of, page_wording
 from sparsemean._report.summary import fragment, summary
 from sparsemean._report.verdict import worst_first
 from sparsemean._report.wording import percent, wording_of
@@ -56,12 +56,12 @@ def test_the_summary_has_sizes_shares_labels_and_direction(women_and_men: Estima
 def test_suspects_come_with_the_features_against_them(women_and_men: Estimate) -> None:
     first, second, third, _ = (str(i) for i in women_and_men.support[:4])
     said = worst_first(wording_of(women_and_men))
-    assert said.startswith("Suspects, worst rows first, ")
+    assert said.startswith("Suspects, worst rows first (counted from 0), with")
     assert said.endswith(f"31 ({first}, {second}, {third}, …), 7 ({second}).")
     assert said in summary(women_and_men)
     content = page_data(page_wording(women_and_men))
     assert content["rows"]["reasons"] == [[str(i) for i in row] for row in words_of(women_and_men)]
-    page = page_of_one(page_wording(women_and_men))
+    page = page_of(women_and_men)
     assert "2 of 125 rows contradict their label or lie off" in page
     assert "contradicts its label (2)" in page
     assert "Features that speak against it" in page
@@ -78,7 +78,7 @@ def test_no_suspects_is_said(women_and_men: Estimate) -> None:
     clean = replace(women_and_men, rows=none)
     assert "contradict" not in summary(clean)
     assert "contradict" in summary(women_and_men)
-    assert "none of M looks so much like F, and none of F so much like M," in page_of_one(page_wording(clean))
+    assert "none of M looks so much like F, and none of F so much like M," in page_of(clean)
 
 
 @pytest.mark.parametrize(
@@ -105,11 +105,11 @@ def test_shares_that_differ_are_named(women_and_men: Estimate) -> None:
             "two-sided",
             0.5,
             "9 of 12,625 features differ between M and F by more than 0.5 (",
-            "differ by 0.5 at most",
+            "less 0.5, are stochastically no larger than those of the reference, and, plus 0.5, no smaller",
         ),
         ("greater", 0.0, "9 of 12,625 features are higher in M than in F, ", "same distribution"),
-        ("greater", 0.5, "are higher in M than in F by more than 0.5, ", "are higher by 0.5 at most"),
-        ("less", 0.5, "are lower in M than in F by more than 0.5, ", "are lower by 0.5 at most"),
+        ("greater", 0.5, "are higher in M than in F by more than 0.5, ", "less 0.5, are stochastically no larger"),
+        ("less", 0.5, "are lower in M than in F by more than 0.5, ", "plus 0.5, are stochastically no smaller"),
     ],
 )
 def test_alternatives_and_smallest_effects(
@@ -189,4 +189,4 @@ def test_differences_within_pairs_are_named(estimate: Estimate) -> None:
     pairs = changed(estimate, class_names=np.array(["before", "after"]))
     assert "Estimates are differences within pairs, after minus before." in summary(pairs)
     assert wording_of(pairs).test.effect == "Difference within pairs, after minus before"
-    assert pairs.plot_forest().get_xlabel() == "difference within pairs, after minus before, in units of the data"
+    assert pairs.plot_forest().get_xlabel() == "Difference within pairs, after minus before, in units of the data"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sparsemean import Estimate, SparseMeanDifference, sparse_mean
-from sparsemean._report.page import HERE, embed, page_data, page_of_one, page_wording
+from sparsemean._report.page import HERE, embed, page_data, page_of, page_wording
 from sparsemean._report.summary import selected
 from sparsemean._report.wording import wording_of
 
@@ -50,7 +50,7 @@ def test_page_data_and_table_have_the_power_of_ten(tiny: Estimate) -> None:
     assert -430 < tiny.log10_p[0] < -390
     content = page_data(page_wording(tiny))
     np.testing.assert_allclose(np.array(content["log10_p"])[:2], tiny.log10_p[:2], atol=6e-5)
-    page = page_of_one(page_wording(tiny))
+    page = page_of(tiny)
     p, adjusted, q = re.findall(r'<td class="p(?: extra)?">(.*?)</td>', page)[:3]
     assert value_of(p) == pytest.approx(tiny.log10_p[0], abs=0.03)
     assert adjusted == q == "&lt; 10⁻³⁰⁰"
@@ -91,7 +91,7 @@ def test_scripts_write_the_same_numbers_and_their_volcano_goes_as_far(tiny: Esti
     )
     assert done.stderr == ""
     (first, second), texts, logs, moved = json.loads(done.stdout)
-    page = page_of_one(page_wording(tiny))
+    page = page_of(tiny)
     assert f">{first}</td>" in page
     assert f">{second}</td>" in page
     assert value_of(first) == pytest.approx(tiny.log10_p[0], abs=0.03)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from sparsemean import Estimate, SparseMean, SparseMeanDifference, simulate, sparse_mean
-from sparsemean._report import summary
 from sparsemean._report.guarantees import guarantees_of, worst_share
 from sparsemean._report.summary import closest, needed
 from sparsemean._report.verdict import verdict
@@ -229,14 +228,14 @@ def test_after_looking_only_what_is_proved_is_promised(clean: Estimate) -> None:
     assert "at most 5\N{NO-BREAK SPACE}% of the selected features are false" in " ".join(
         guarantees_of(wording_of(yekutieli)).guaranteed
     )
-    assert "level·(1 + 1/2 + … + 1/d)" in summary.promise(hochberg.plan)
-    assert "of both together" in summary.promise(clean.plan)
+    assert "level·(1 + 1/2 + … + 1/d)" in hochberg.summary()
+    assert "of both together" in clean.summary()
 
 
 def test_details_come_last(clean: Estimate) -> None:
     *first, last = clean.summary().splitlines()
-    assert last.startswith("Details: What is promised at level 0.05")
-    for word in ("level", "adversary", "alues on the support"):
+    assert last.startswith("Details: With probability at most 5\N{NO-BREAK SPACE}% both happen: ")
+    for word in ("probability", "symmetric", "alues on the support"):
         assert word not in " ".join(first)
 
 

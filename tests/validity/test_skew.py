@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from sparsemean import certify, sparse_mean
-from sparsemean._stats.location import skew_flags
+from sparsemean._stats.assumptions import skew_flags
 
 from conftest import Claims
 

@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
     from sparsemean._cli.common_options import Progress
     from sparsemean._util.plans import Plan
     from sparsemean.result import Estimate
-    from sparsemean.studies.reproduce import Made
+    from sparsemean.studies.figures import Outcome
 
 SEX_LINKED = ("37583_at", "38355_at", "41214_at", "34477_at", "35885_at", "38446_at")
 """Five probes of genes on the Y chromosome and one of XIST, known from outside the data."""
@@ -31,38 +29,6 @@ PAGE = Path("sparsemean-demo.html")
 """The report of the demonstration, in the working directory."""
 OURS = b'<meta name="generator" content="sparsemean'
 """What every report has near its beginning."""
-
-
-def compare_sexes(progress: Callable[[float], None] | None = None) -> Estimate:
-    """Compare men and women with nothing chosen: as many samples may be wrong as look wrong."""
-    from sparsemean import datasets
-    from sparsemean._data import as_table
-    from sparsemean._data.table import as_names
-    from sparsemean._fit.two_sample import compare
-
-    data = datasets.load_all_sex()
-    table = replace(as_table(data.X, data.features), row_names=as_names(data.samples))
-    return next(iter(compare(table, data.y, progress=progress).results.values()))
-
-
-def meaning(estimate: Estimate) -> str:
-    """Say how much of what is known from outside the data was found."""
-    found = set(estimate.names(estimate.support))
-    known = sum(probe in found for probe in SEX_LINKED)
-    return (
-        f"Known from outside the data: {len(SEX_LINKED)} of the probes lie on the Y chromosome or in XIST; {known} of "
-        "them are in the table."
-    )
-
-
-def suspicion(estimate: Estimate) -> str:
-    """Name the suspects and, for each, the probes that speak most against its label."""
-    import numpy as np
-
-    assert estimate.rows is not None
-    named = zip(estimate.row_names(estimate.rows.suspects), estimate.rows.reasons, strict=True)
-    lines = [f"  {row} on {', '.join(map(str, estimate.names(np.array(probes[:3]))))}" for row, probes in named]
-    return "\n".join(["Look like the other sex:", *lines])
 
 
 def write_page(estimate: Estimate) -> str:
@@ -86,12 +52,25 @@ def demo() -> None:
     125 leukaemia patients, 12,625 probes, about six of the patients mislabelled.
     Prints verdict, table and suspects, and writes sparsemean-demo.html here.
     """
-    began = time.perf_counter()
+    from sparsemean import datasets
+    from sparsemean._data import as_table
+    from sparsemean._data.table import as_names
+    from sparsemean._fit.two_sample import compare
+    from sparsemean._report.verdict import worst_first
+    from sparsemean._report.wording import wording_of
+
+    began, data = time.perf_counter(), datasets.load_all_sex()
+    table = replace(as_table(data.X, data.features), row_names=as_names(data.samples))
     with progressing("Comparing", quiet=False) as progress:
-        estimate = compare_sexes(progress)
+        (estimate,) = compare(table, data.y, progress=progress).results.values()
     report(estimate, "Gene expression (log2), men against women", time.perf_counter() - began)
-    echo("\n" + suspicion(estimate))
-    print_sentence(meaning(estimate))
+    echo("")
+    print_sentence(worst_first(wording_of(estimate)))
+    known = len(set(SEX_LINKED).intersection(estimate.names(estimate.support)))
+    print_sentence(
+        f"Known from outside the data: {len(SEX_LINKED)} of the probes lie on the Y chromosome or in XIST; {known} of "
+        "them are in the table."
+    )
     print_sentence(write_page(estimate))
 
 
@@ -116,12 +95,10 @@ def demo() -> None:
     "--min-effect", type=float, default=0.0, show_default=True,
     help="What a mean must exceed, in standard deviations; effects are beyond it.",
 )  # fmt: skip
-@click.option("--k", type=int, default=1, show_default=True, help="Sparsity in the paper's theorems.")
-@click.option("--sigma", type=float, default=1.0, show_default=True, help="Standard deviation in the theorems.")
-@click.option("--delta", type=float, default=0.05, show_default=True, help="Failure probability in the theorems.")
 def plan_command(numbers: tuple[int, ...], two_groups: tuple[int, int] | None, **options: Any) -> None:
     """Say what N rows of D features can show, before any data are seen."""
     from sparsemean._fit.power import plan
+    from sparsemean._report.summary import TextTable, aligned
 
     wanted = "D alone" if two_groups else "N and D"
     if len(numbers) != (1 if two_groups else 2):
@@ -137,14 +114,11 @@ def plan_command(numbers: tuple[int, ...], two_groups: tuple[int, int] | None, *
         print_sentence(made.summary())
         return
     assert made.outlook is not None
+    forms = [".3g" if isinstance(value, float) else "," for value in made.outlook.table[0].values()]
+    rows = [tuple(map(format, row.values(), forms)) for row in made.outlook.table]
+    headings = tuple(COLUMNS[name] for name in made.outlook.table[0])
     print_sentence(made.summary())
-    echo("\n" + "\n".join(outlook_lines(made.outlook.table)))
-    echo("\nConditions and bounds of the paper's theorems. No fit asks for any of them, and")
-    echo("nothing above rests on them.")
-    for theorem, rows in groupby(made.outlook.theorems, key=itemgetter(0)):
-        echo(f"  {theorem}")
-        for _, quantity, value in rows:
-            echo(click.wrap_text(f"{quantity}: {value:,.4g}", 80, "    ", "      "))
+    echo("\n" + "\n".join(aligned(TextTable(headings, rows))))
 
 
 USUAL_SHARES = (0.0, 0.01, 0.05)
@@ -183,14 +157,6 @@ COLUMNS = {
     "effect_opposed": "if opposed",
 }
 """What is written above each column of the table of a plan."""
-
-
-def outlook_lines(table: tuple[dict[str, float], ...]) -> list[str]:
-    """Return the table of a plan, its head first."""
-    heads = [COLUMNS[name] for name in table[0]]
-    forms = [".3g" if isinstance(value, float) else "," for value in table[0].values()]
-    lines = [heads, *([format(value, form) for value, form in zip(row.values(), forms, strict=True)] for row in table)]
-    return ["  " + "   ".join(f"{cell:>{len(head)}}" for cell, head in zip(line, heads, strict=True)) for line in lines]
 
 
 # ``sparsemean bench``.
@@ -251,7 +217,7 @@ def reproduce(figures: tuple[str, ...], out: Path, listing: bool, jobs: int | No
         with progressing("Trials of a figure", quiet=False) as show:
             progress = None if show is None else lambda done, total: show(done / total)
             chosen = paper.Options(out, n_jobs=jobs, progress=progress, **options)
-            report = make_figures(figures, chosen, made=lambda figure: _print_figure(figure, show))
+            report = make_figures(figures, chosen, made=partial(_print_figure, show))
     except KeyboardInterrupt:
         kept = f"interrupted; finished trials are kept in {out}: the same command goes on from there"
         raise click.Abort(kept) from None
@@ -260,15 +226,15 @@ def reproduce(figures: tuple[str, ...], out: Path, listing: bool, jobs: int | No
     echo(f"{visible(report.page)}: {report.summary.sentence()}")
 
 
-def _print_figure(made: Made, show: Progress | None) -> None:
-    """Say what became of a figure, where no bar stands in the way."""
+def _print_figure(show: Progress | None, outcome: Outcome, seconds: float) -> None:
+    """Say what became of a figure, on a line of its own."""
     from sparsemean.studies.published import summarise
 
     if show is not None:
-        show(None)
-    compared = "" if made.outcome.agreement is None else f"  {summarise(made.outcome.agreement).sentence()}"
-    echo(f"{made.outcome.name:<22}{made.seconds:7.1f} s{compared}")
-    if made.outcome.text:
-        echo(f"\n{made.outcome.text}")
-    for note in made.outcome.notes:
+        echo("", err=True)
+    compared = "" if outcome.agreement is None else f"  {summarise(outcome.agreement).sentence()}"
+    echo(f"{outcome.name:<22}{seconds:7.1f} s{compared}")
+    if outcome.text:
+        echo(f"\n{outcome.text}")
+    for note in outcome.notes:
         echo(click.wrap_text(note, 80, "  ", "  "))

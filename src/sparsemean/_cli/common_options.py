@@ -7,9 +7,10 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -20,19 +21,18 @@ from sparsemean._util.checks import AUTO, is_auto
 from sparsemean.errors import InputError, visible
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table as Grid
-
     from sparsemean._data.table import ReadOptions, Table
     from sparsemean.result import Estimate
     from sparsemean.result.comparison import Comparison
 
 SKETCH = ".sketch"
 """The ending of sketches."""
-SHOWN = 20
-"""Features that are printed: what was asked for stays in view on a terminal."""
+SHOWN, ALL_OF_THEM = 20, "; --out FILE.csv writes all of them"
+"""Features that are printed, what was asked for stays in view on a terminal; and where the others are."""
 PATIENCE = 2.0
 """Seconds after which a command shows how far it is."""
+STEPS = 1000
+"""Of a whole, that a command shows."""
 WIDTH = 80
 """Columns of the narrowest terminal in use, and of logs."""
 MORE = "-v adds details: what is promised, and how it was done."
@@ -96,106 +96,38 @@ def print_written(*targets: object, err: bool = False) -> None:
 
 def report(estimate: Estimate | Comparison, title: str, seconds: float, *, more: str = "") -> None:
     """Print shape, verdict, table, notes and the time, 80 columns wide; ``more`` says where the details are."""
-    from rich.console import Console
-
     from sparsemean._report import summary
     from sparsemean._report.guarantees import seed_decides
-    from sparsemean._report.verdict import verdict
-    from sparsemean.result.comparison import Comparison
+    from sparsemean.result.comparison import tests_of
 
-    # names are printed as they are: no [markup], no :emoji:
-    console = Console(width=min(WIDTH, Console().width), highlight=False, markup=False, emoji=False)
-    estimates = list(estimate.results.values()) if isinstance(estimate, Comparison) else [estimate]
-    with console.capture() as shown:
-        console.print(heading(estimate, title))
-        for line in verdict(estimate):
-            console.print(visible(line))
-        console.print()
-        if isinstance(estimate, Comparison):
-            _print_tests(estimate, console)
-            notes = summary.shared_notes(estimates)
-        else:
-            _print_features(estimate, console)
-            notes = list(estimate.status.messages)
-        for note in summary.notes(notes):
-            console.print(visible(note))
-        seed = f"Seed {estimates[0].seed}; " if seed_decides(estimates[0]) else ""
-        console.print(f"{seed}{seconds:.2f} s in all, {estimates[-1].status.seconds:.2f} s for the fit.")
-        if more:
-            console.print(more)
-    echo(shown.get().removesuffix("\n"))
+    tests, width = tests_of(estimate), min(WIDTH, shutil.get_terminal_size().columns)
+    seed = f"Seed {tests[0].seed}; " if seed_decides(tests[0]) else ""
+    lines = [
+        heading(estimate, title),
+        *summary.verdict_and_table(estimate, most=SHOWN, width=width, rest=ALL_OF_THEM),
+        *(summary.wrap(note, width) for note in summary.notes(estimate)),
+        f"{seed}{seconds:.2f} s in all, {tests[-1].status.seconds:.2f} s for the fit.",
+        *([more] if more else []),
+    ]
+    echo("\n".join(lines))
 
 
 def heading(estimate: Estimate | Comparison, title: str) -> str:
     """Return the line that says what was read."""
     from sparsemean._report.wording import wording_of
+    from sparsemean.result.comparison import tests_of
 
-    one = _first(estimate)
+    one = tests_of(estimate)[0]
     units = f"{wording_of(one).unit}s" if one.class_names is not None else "rows"
     return f"{visible(title)}: {one.plan.n_rows:,} {units} × {one.plan.n_features:,} columns"
-
-
-def _first(estimate: Estimate | Comparison) -> Estimate:
-    from sparsemean.result.comparison import Comparison
-
-    return next(iter(estimate.results.values())) if isinstance(estimate, Comparison) else estimate
-
-
-def _grid(left: Collection[str], headings: Sequence[str]) -> Grid:
-    """Return an empty table: columns called as ``left`` have text, the others numbers."""
-    from rich.table import Table as Grid
-
-    grid = Grid(box=None, pad_edge=False, header_style="bold")
-    for name in headings:
-        grid.add_column(name, justify="left" if name in left else "right", overflow="fold")
-    return grid
-
-
-def _print_tests(comparison: Comparison, console: Console) -> None:
-    """Print a line for each test: how many features, and the strongest of them; where none, those of the closest."""
-    from sparsemean._report.summary import nearest, overview
-    from sparsemean._report.wording import wordings_of
-
-    grid = _grid(("test", "strongest first"), ("test", "rows", "features", "strongest first"))
-    tests = overview(comparison)
-    for row in tests:
-        rows = f"{row['n label']:,} / {row['n reference']:,}"
-        grid.add_row(visible(row["test"]), rows, f"{row['features']:,}", visible(row["strongest"]))
-    console.print(grid)
-    if not any(row["features"] for row in tests):
-        estimates = list(comparison.results.values())
-        at = nearest(wordings_of(comparison))
-        console.print(f"\nClosest is {visible(tests[at]['test'])}:")
-        _print_features(estimates[at], console)
-
-
-def _print_features(estimate: Estimate, console: Console) -> None:
-    """Print the selected features; where there is none the strongest, and what it would take."""
-    from sparsemean._report import summary
-    from sparsemean._report.wording import wording_of
-
-    wording = wording_of(estimate)
-    k = wording.k
-    if not k and wording.paper:
-        return
-    lines = summary.selected(wording, SHOWN) if k else summary.closest(wording)
-    grid = _grid(("feature",), lines.headings)
-    for feature, *cells in lines.rows:
-        grid.add_row(visible(feature), *cells)
-    console.print(grid)
-    if not k and (takes := summary.needed(wording)):
-        console.print(takes)
-    if k > SHOWN:
-        console.print(f"… and {k - SHOWN} more; --out FILE.csv writes all of them")
-    if summary.has_centres(estimate):
-        console.print("* centre, not mean; --target mean is about means")
 
 
 def print_details(estimate: Estimate | Comparison, table: Table, opened: float) -> None:
     """Print what was done and is promised, how the file was read and with what the result was made."""
     from sparsemean._report.summary import below_verdict
+    from sparsemean.result.comparison import tests_of
 
-    one = _first(estimate)
+    one = tests_of(estimate)[0]
     source, status = table.source, one.status
     lines = [
         *(line for line in below_verdict(estimate) if not line.startswith("Note: ")),
@@ -213,14 +145,15 @@ def waiting(what: str, quiet: bool) -> Iterator[None]:
     if quiet or not sys.stderr.isatty():
         yield
         return
-    from rich.console import Console
-
-    with Console(stderr=True, markup=False, emoji=False).status(visible(what), spinner="line"):
+    click.echo(f"{visible(what)} …", nl=False, err=True)
+    try:
         yield
+    finally:
+        click.echo("\r\x1b[K", nl=False, err=True)
 
 
-Progress = Callable[[float | None], None]
-"""Is told the share that is done, None before something else is printed."""
+Progress = Callable[[float], None]
+"""Is told the share that is done."""
 
 
 @contextlib.contextmanager
@@ -229,25 +162,17 @@ def progressing(what: str, quiet: bool) -> Iterator[Progress | None]:
     if quiet or not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
-    from rich.progress import Progress as Bar
+    began, bar = time.perf_counter(), click.progressbar(length=STEPS, label=what, file=sys.stderr)
 
-    began = time.perf_counter()
-    bar = Bar(console=Console(stderr=True), transient=True)
-    task = bar.add_task(what, total=1.0)
-
-    def update(share: float | None) -> None:
-        if share is None:
-            bar.stop()
-            return
+    def update(share: float) -> None:
         if time.perf_counter() - began > PATIENCE:
-            bar.start()
-        bar.update(task, completed=share)
+            bar.update(round(STEPS * share) - bar.pos)
 
     try:
         yield update
     finally:
-        bar.stop()
+        if bar.pos:
+            bar.render_finish()
 
 
 # Options that several commands have, and what is done about the files they name.
@@ -292,13 +217,12 @@ file_options = combine_options(
     click.option("--select", multiple=True, metavar="NAME", help="Look at this column only; *, ? and repeats allowed."),
     click.option("--drop", multiple=True, metavar="NAME", help="Leave this column out; *, ? and repeats allowed."),
     click.option("--layer", metavar="NAME", help="Layer of an .h5ad file, in place of X."),
-    click.option("--dataset", metavar="NAME", help="Array inside an .h5, .zarr or .npz file, table of a database."),
+    click.option("--dataset", "--sheet", metavar="NAME", help="Which array or sheet of a file."),
     click.option("--drop-text", is_flag=True, help="Leave out all columns that hold no numbers."),
     click.option("--header/--no-header", default=None, help="Whether a text's first line names columns."),
     click.option("--sep", metavar="SIGN", help="What stands between columns of a text: ; , | tab  [default: judged]."),
     click.option("--decimal", metavar="SIGN", help="Decimal mark of a text: . or ,  [default: judged]."),
     click.option("--encoding", metavar="NAME", help="Encoding of a text: utf-8, utf-16, cp1252  [default: judged]."),
-    click.option("--sheet", metavar="NAME", help="Sheet of an .xlsx file  [default: the first]."),
 )
 """What of a file is meant, and how it is written."""
 

@@ -116,7 +116,7 @@ def fit(
     with an interval, an adjusted p-value and the share of bad rows it survives.
 
     FILE ends in .csv, .tsv or .txt (also .gz), .xlsx, .parquet, .npy,
-    .npz, .h5ad, .zarr, .h5, .mtx or .duckdb; - reads text from standard input.
+    .npz, .h5ad, .zarr or .h5; - reads text from standard input.
     """
     from sparsemean._data import open_file
 
@@ -131,8 +131,6 @@ def fit(
     if annotated and file.suffix.lower() != ".h5ad":
         raise InputError("--out", "end in .h5ad only where the input does", repr(outputs[0][1].name))
     common_options.check_outputs(outputs, [file], replaced=out if annotated and overwrite else None)
-    if options["device"] not in (None, "cpu", "gpu"):
-        raise InputError("--device", "be cpu or gpu", repr(options["device"]))
     if options["device"] == "gpu" and options["dask"] is not None:
         raise InputError("--device", "be left out with --dask, whose workers count", "gpu")
     title = common_options.title_of(file)
@@ -204,7 +202,7 @@ def _estimate(
         called["covariate"] = "--covariate"
     shared = {name: value for name, value in options.items() if name not in ONE_SAMPLE or name == "random_state"}
     return two_sample.compare(
-        table, labels, selection_rule=shared.pop("selection"), reference=_label(reference, labels), vs=vs,
+        table, labels, reference=_label(reference, labels), vs=vs,
         groups=columns.get("subject"), strata=columns.get("strata"), pairs=columns.get("pairs"), covariate=before,
         progress=progress, called=called, **shared,
     ).result  # fmt: skip
@@ -331,7 +329,10 @@ def sketch_command(file: Path, out: Path | None, seal: bool, quiet: bool, **opti
     table.check_unchanged()
     made.save(target)
     if not quiet:
-        for line in (f"{title}: {_said(made)}", _kept(made), *(f"Note: {note}." for note in table.notes)):
+        for line in (
+            f"{title}: {made.n_features:,} features, seed {made.seed}. {_held(made)}",
+            *(f"Note: {note}." for note in table.notes),
+        ):
             print_sentence(line)
         size = target.stat().st_size
         echo(f"Written: {visible(target)} ({size:,} bytes, {time.perf_counter() - began:.2f} s)")
@@ -361,27 +362,15 @@ def _target(file: Path, out: Path | None) -> Path:
     return out
 
 
-def _said(made: Sketch) -> str:
+def _held(sketch: Sketch) -> str:
+    """Say which rows were seen and which were not, and whether the file holds some as they are."""
     from sparsemean._counts.sketch import spans
 
-    sizes = ", ".join(map(str, made.bucket_sizes))
-    return (
-        f"rows {spans(made.ranges)} ({made.n_rows:,}), {made.n_features:,} features, "
-        f"seed {made.seed}, buckets of {sizes}"
-    )
-
-
-def _kept(made: Sketch) -> str:
-    """Say whether the file holds rows as they are."""
-    if not made.rows_kept:
-        return "It holds counts only, no row as it is."
-    from sparsemean._counts.sketch import spans
-
-    kept = tuple(rows.range for rows in made.pending)
-    return (
-        f"It holds {made.rows_kept} of the rows as they are ({spans(kept)}), as their blocks of 64 go on elsewhere; "
-        "--seal keeps none."
-    )
+    said = f"Rows seen: {spans(sketch.ranges)}" + (f"; not seen: {spans(sketch.gaps)}" if sketch.gaps else "")
+    if not sketch.rows_kept:
+        return f"{said}. It holds counts only, no row as it is."
+    kept = spans(tuple(rows.range for rows in sketch.pending))
+    return f"{said}. It holds {sketch.rows_kept} rows as they are ({kept}), of blocks that are not complete."
 
 
 # ``sparsemean merge``.
@@ -450,7 +439,7 @@ def merge_command(
     results = [(option, target) for option, target in outputs if target not in sketches]
     if sketches and not (rows or results or json_file) and is_auto(options["contamination"]):
         if not quiet:
-            print_sentence(_covered(together))
+            print_sentence(_held(together))
         return
     with waiting("Reading rows again" if rows else "Selecting", quiet):
         again = [open_file(path, wanted) for path in rows]
@@ -465,15 +454,5 @@ def merge_command(
             write(estimate, target)
     common_options.show(estimate, title, time.perf_counter() - began, json_file=json_file, quiet=quiet)
     if json_file != "-" and not quiet:
-        print_sentence(_covered(together))
+        print_sentence(_held(together))
         print_written(*(target for _, target in results))
-
-
-def _covered(together: Sketch) -> str:
-    """Say which rows were seen and which were not."""
-    from sparsemean._counts.sketch import spans
-
-    said = f"Rows seen: {spans(together.ranges)}"
-    if together.gaps:
-        said += f"; not seen: {spans(together.gaps)}"
-    return f"{said}. It holds {together.rows_kept} rows as they are, of blocks that are not complete."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, groupby, pairwise
 from pathlib import Path
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._counts import sketch_file
-from sparsemean._counts.engines.host import ahead
+from sparsemean._counts.engines import ahead
 from sparsemean._counts.sketch import (
     ConstantColumns,
     PendingRows,
@@ -82,8 +82,7 @@ def _listed(sketches: object) -> list[Piece]:
     rule = "be a list of sketches or of files with them"
     if isinstance(sketches, (str, Path, Sketch)) or not isinstance(sketches, Iterable):
         raise InputError("sketches", rule, type(sketches).__name__, "put it into a list")
-    listed = list(sketches)
-    if not listed:
+    if not (listed := list(sketches)):
         raise InputError("sketches", rule, "none")
     return listed
 
@@ -216,53 +215,51 @@ def add_sketches(sketches: Iterable[Sketch]) -> Sketch:
     first: whoever has sketches from elsewhere compares them before.
     """
     remaining = iter(sketches)
-    total, owned = next(remaining), False
+    first = total = next(remaining)
     for other in remaining:
-        total, owned = _add(total, other, owned=owned)
+        total = _add(total, other, in_place=total.counts is not first.counts)
     return total
 
 
 def close_blocks(sketch: Sketch) -> Sketch:
     """Close all blocks with the rows they have: nothing more will come."""
-    return _count_blocks(sketch, lambda rows: True)[0]  # noqa: ARG005
+    return _count_blocks(sketch, least=1)
 
 
-def _add(total: Sketch, other: Sketch, *, owned: bool) -> tuple[Sketch, bool]:
-    """Add one more; whether the arrays of ``total`` are its own, to be written to, comes in and goes out."""
+def _add(total: Sketch, other: Sketch, *, in_place: bool) -> Sketch:
+    """Add one more, in the arrays of ``total`` where nobody else has them."""
     ranges = sorted((*total.ranges, *other.ranges))
     _check_disjoint((*pair, "") for pair in ranges)
     if other.counts.n_buckets[0]:
-        total, owned = _add_counts(total, other, owned=owned), True
+        total = _add_counts(total, other, in_place=in_place)
     total = replace(
         total,
         ranges=_joined(ranges),
         pending=tuple(sorted((*total.pending, *other.pending), key=lambda rows: rows.first_row)),
         sealed=tuple(sorted((*total.sealed, *other.sealed))),
     )
-    total, counted = _count_blocks(total, lambda rows: rows == BLOCK)
-    return total, owned or counted
+    return _count_blocks(total)
 
 
-def _count_blocks(sketch: Sketch, complete: Callable[[int], bool]) -> tuple[Sketch, bool]:
-    """Count the blocks whose number of pending rows is enough, the others stay; and say whether there was one."""
+def _count_blocks(sketch: Sketch, least: int = BLOCK) -> Sketch:
+    """Count the blocks of which so many rows are pending, the others stay."""
     pending, total = list[PendingRows](), sketch
     for _, group in groupby(sketch.pending, key=lambda rows: rows.first_row // BLOCK):
         block = list(group)
-        if not complete(sum(rows.values.shape[0] for rows in block)):
+        if sum(rows.values.shape[0] for rows in block) < least:
             pending += block
             continue
         positions = np.concatenate([block_positions(r.first_row, r.values.shape[0], sketch.seed) for r in block])
         source = Dense(np.concatenate([rows.values for rows in block]))
         counts = count_rows(sketch, Table(source), assign_places(positions, sketch.bucket_sizes))
         total = _add_counts(total, replace(sketch, counts=counts, constant=constant_columns(source, counts)))
-    return replace(total, pending=tuple(pending)), total is not sketch
+    return replace(total, pending=tuple(pending))
 
 
-def _add_counts(total: Sketch, other: Sketch, *, owned: bool = False) -> Sketch:
-    """Add the counts alone, in the arrays of ``total`` where they are its own."""
+def _add_counts(total: Sketch, other: Sketch, *, in_place: bool = False) -> Sketch:
+    """Add the counts alone."""
     constant = _constant_in_both(total, other)  # before the arrays that say so are written to
-    counts = total.counts.taking_in(other.counts) if owned else total.counts.plus(other.counts)
-    return replace(total, counts=counts, constant=constant)
+    return replace(total, counts=total.counts.plus(other.counts, in_place=in_place), constant=constant)
 
 
 def _constant_in_both(first: Sketch, second: Sketch) -> ConstantColumns:

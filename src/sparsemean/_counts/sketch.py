@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._counts.engines import How, engine_of
-from sparsemean._data import as_table
-from sparsemean._data.gpu import on_the_host
+from sparsemean._counts.engines import Progress, engine_of
+from sparsemean._data import as_table, on_the_host
 from sparsemean._data.source import AT_ONCE, Source, as_dense, find_non_finite, runs
 from sparsemean._data.table import Names, Table
 from sparsemean._stats.arrays import on_host
@@ -231,7 +230,8 @@ def sketch_table(
     null: object = 0.0,
     missing: str = "raise",
     sealed: bool = False,
-    **how: Unpack[How],
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
 ) -> Sketch:
     """Count the rows of a table; see `sketch`."""
     if not isinstance(sealed, (bool, np.bool_)):
@@ -241,8 +241,9 @@ def sketch_table(
         raise InputError("sealed", rule, f"{table.shape[0]} rows")
     null, sizes, seed = _null(null, table), sizes_for(bucket_sizes, missing), draw_seed(random_state)
     return sketch_rows(
-        table, _first(first_row), seed=seed, bucket_sizes=sizes, null=null, missing=missing, sealed=bool(sealed), **how
-    )
+        table, _first(first_row), seed=seed, bucket_sizes=sizes, null=null, missing=missing, sealed=bool(sealed),
+        n_jobs=n_jobs, progress=progress,
+    )  # fmt: skip
 
 
 def sizes_for(bucket_sizes: object, missing: object) -> tuple[int, ...]:
@@ -299,7 +300,8 @@ def sketch_rows(
     null: FloatArray | float = 0.0,
     missing: str = "raise",
     sealed: bool = False,
-    **how: Unpack[How],
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
 ) -> Sketch:
     """Count the rows of a table, the first of which is row ``first_row`` of all.
 
@@ -320,8 +322,7 @@ def sketch_rows(
             partition = assign_block_buckets(b - a, bucket_sizes, seed, first_row=a)
             if a > first_row:
                 partition = partition.of_rows(np.arange(a - first_row, b - first_row))
-            told = how if a == start else {**how, "progress": None}
-            new = count_rows(sketch, table, partition, **told)
+            new = count_rows(sketch, table, partition, n_jobs, progress if a == start else None)
             counts = counts.plus(new) if counts.n_buckets[0] else new
         elif a < b:
             pending.append(_pending_rows(table, slice(a - first_row, b - first_row), a, omit=missing == "omit"))
@@ -330,11 +331,13 @@ def sketch_rows(
     return _without_single_values(sketch) if sealed else sketch
 
 
-def count_rows(sketch: Sketch, table: Table, partition: Partition, **how: Unpack[How]) -> Counts:
+def count_rows(
+    sketch: Sketch, table: Table, partition: Partition, n_jobs: int | None = None, progress: Progress | None = None
+) -> Counts:
     """Count the signs of rows in the buckets of a partition, with the null and the missing values of a sketch."""
     null = None if isinstance(sketch.null, float) else sketch.null
     spec = BucketSpec(partition, null, sketch.missing == "omit")
-    counts, _ = engine_of(table.source).count(table, spec, **how)
+    counts, _ = engine_of(table.source, n_jobs, progress).count(table, spec)
     return on_host(counts)
 
 

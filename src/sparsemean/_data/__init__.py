@@ -5,9 +5,8 @@ from __future__ import annotations
 import importlib
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
-from sparsemean._data import gpu
 from sparsemean._data.repeats import MOST_NAMES, named_as_groups, repeated, row_numbers, says_groups
 from sparsemean._data.source import Dense
 from sparsemean._data.table import (
@@ -23,6 +22,9 @@ from sparsemean._util.checks import list_names
 from sparsemean._util.files import refuse_endless
 from sparsemean.errors import InputError
 
+if TYPE_CHECKING:
+    from sparsemean._data.gpu import OnDevice
+
 READERS = {
     ".npy": "matrices.read_npy",
     ".npz": "matrices.read_npz",
@@ -35,21 +37,20 @@ READERS = {
     ".xlsx": "excel.read_excel",
     ".xlsm": "excel.read_excel",
     ".parquet": "frames.read_parquet",
-    ".mtx": "matrices.read_mtx",
-    ".mtx.gz": "matrices.read_mtx",
     ".h5ad": "hdf5.read_hdf5",
     ".h5": "hdf5.read_hdf5",
     ".hdf5": "hdf5.read_hdf5",
     ".zarr": "chunked.read_zarr",
-    ".duckdb": "duckdb.read_duckdb",
 }
 """The function of a module here that opens a file of each ending: ``read(path, wanted, opened)``."""
 NUMBERS_ROWS = "{} looks like the number of a row and was tested as a feature: --id or --drop says that it is none"
 LONGEST_LABEL = 10_000
-KINDS = {".npy": ".npy file of numbers", ".zarr": ".zarr folder", ".duckdb": "DuckDB database"}
+KINDS = {".npy": ".npy file of numbers", ".zarr": ".zarr folder"}
 """What is to be called otherwise than a file of its ending."""
 FOLDERS = (".zarr",)
 """Endings that may be folders."""
+DEVICE = "gpu.read_device"
+"""What takes arrays that lie on a GPU, or may."""
 OBJECTS = (
     ("anndata", ("var_names",), "anndata.read_anndata"),
     ("h5py", ("chunks",), "hdf5.read_hdf5_dataset"),
@@ -58,9 +59,13 @@ OBJECTS = (
     ("dask", ("to_dask_array",), "dask.read_dask"),
     ("polars", ("collect_schema",), "frames.read_polars"),
     ("pyarrow", ("to_pydict", "schema"), "frames.read_arrow"),
-    ("", ("to_arrow_table",), "duckdb.refuse_relation"),
+    ("", ("to_arrow_table",), "frames.refuse_relation"),
     ("scipy.sparse", ("tocsr", "tocsc"), "matrices.read_sparse"),
     ("", ("iloc", "columns"), "frames.read_pandas"),
+    ("torch", (), DEVICE),
+    ("cupy", (), DEVICE),
+    ("cupyx", (), DEVICE),
+    ("", ("__cuda_array_interface__",), DEVICE),
 )
 """Package in which a class was made, any if empty, what the class has, and what takes its objects,
 ``read(X, feature_names)``."""
@@ -69,13 +74,23 @@ OBJECTS = (
 def _reader_of(X: object) -> str | None:
     """Return the function that takes an object, None for what NumPy is to make an array of."""
     made_in = [kind.__module__ for kind in type(X).__mro__]
-    if made_in[0].startswith("numpy"):
+    if made_in[0].partition(".")[0] in ("numpy", "builtins"):
         return None
     for package, attributes, read in OBJECTS:
         ours = not package or any(f"{module}.".startswith(f"{package}.") for module in made_in)
         if ours and all(hasattr(type(X), name) for name in attributes):
             return read
-    return "gpu.read_device" if gpu.matches_device(X) else None
+    return None
+
+
+def lies_on_device(X: object) -> TypeGuard[OnDevice]:
+    """Whether ``X`` is an array or a tensor on a GPU."""
+    return _reader_of(X) == DEVICE and _function("gpu.is_there")(X)
+
+
+def on_the_host(value: object, table: Table, *, argument: str) -> Any:
+    """Return a small array that comes with the data on the host; one on a device for data on the host is refused."""
+    return _function("gpu.fetched")(value, table, argument) if lies_on_device(value) else value
 
 
 def as_table(X: object, feature_names: object = None, *, layer: str | None = None) -> Table:
@@ -102,7 +117,11 @@ def open_file(path: str | Path, wanted: ReadOptions = NOTHING) -> Table:
     refuse_endless(path)
     if not path.is_file() and not (ending in FOLDERS and path.is_dir()):
         raise InputError("FILE", "be an existing file", repr(str(path)), "check the path")
-    _refuse_ways(path, ending, wanted)
+    kind, given = READERS[ending].partition(".")[0], "--header" if wanted.header else "--no-header"
+    if wanted.header is not None and kind not in ("csv", "excel"):
+        raise InputError(given, "be left out for all but text and sheets", path.name)
+    if kind != "csv":
+        wanted.refuse("sep", "encoding", "decimal", kind="all but text")
     try:
         before = fingerprint_of(path)
     except OSError as error:
@@ -139,19 +158,6 @@ def _looked_at(table: Table, wanted: ReadOptions) -> Table:
     halves = [*table.two_valued, *([] if values is None else named_as_groups(names, values))]
     halves.sort(key=says_groups, reverse=True)  # the most telling first
     return replace(table, repeated=repeats, notes=(*table.notes, *notes), two_valued=tuple(halves))
-
-
-def _refuse_ways(path: Path, ending: str, wanted: ReadOptions) -> None:
-    """Refuse choices on how a file is written that its kind leaves no doubt about."""
-    kind, given = READERS[ending].partition(".")[0], "--header" if wanted.header else "--no-header"
-    if wanted.header is not None and kind not in ("csv", "excel"):
-        raise InputError(given, "be left out for all but text and sheets", path.name)
-    for option, kinds, rule in (
-        ("sep", ("csv",), "text"), ("encoding", ("csv",), "text"), ("decimal", ("csv",), "text"),
-        ("sheet", ("excel",), ".xlsx files"),
-    ):  # fmt: skip
-        if getattr(wanted, option) is not None and kind not in kinds:
-            raise InputError(f"--{option}", f"be left out for all but {rule}", path.name)
 
 
 def _function(name: str) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import IO, Protocol
@@ -51,28 +50,17 @@ SPARE = "the last column, which has neither a name nor values, was left out"
 class Heading:
     """The columns of a text, their names as features if written, what is left out but read, and how it is written.
 
-    ``halves`` has those left out that have two values in the first lines, after one that may call a row a total.
+    ``texts`` are read as text; ``halves`` has those left out that have two values in the first lines, after one that
+    may call a row a total.
     """
 
     layout: Layout
+    texts: list[int]
     labels: Names | None
     dialect: Dialect
     halves: list[int]
     notes: tuple[str, ...]
     spare: bool
-
-    @property
-    def texts(self) -> list[int]:
-        """Columns that are read as text."""
-        return sorted({*self.layout.of_rows.values(), *self.layout.watched, *self.halves})
-
-    @property
-    def roles(self) -> npt.NDArray[np.int64]:
-        """What `kernels.cells` is to do with each column."""
-        out = np.full(len(self.layout.names), cells.SKIPPED, dtype=np.int64)
-        out[self.layout.features] = np.arange(self.layout.features.size)
-        out[self.texts] = cells.TEXT - np.arange(len(self.texts))
-        return out
 
     def trimmed(self, values: Floats) -> tuple[Floats, Names | None, tuple[str, ...]]:
         """Return values, names and notes without a last column that only a separator at the end of lines makes."""
@@ -125,7 +113,8 @@ def understand(lines: list[str], usual: str, wanted: ReadOptions, opened: FileCo
     naming = [column for column, found in texts.items() if len(found) > 2][:1]
     halves = [*naming, *[column for column, found in texts.items() if len(found) == 2][:MOST_LOOKED_AT]]
     spare = spare and layout.features[-1] == len(names) - 1
-    return Heading(layout, labels, dialect, halves, notes, spare)
+    read = sorted({*layout.of_rows.values(), *layout.watched, *halves})
+    return Heading(layout, read, labels, dialect, halves, notes, spare)
 
 
 def _texts(rows: list[list[str]], column: int, width: int) -> set[str]:
@@ -261,7 +250,7 @@ class Text:
         while not (self.ended or (bad and not wanted.drop_text and self.n_read >= READ_AT_ONCE)):
             self._read_more()
             bad = self._read_lines(found)
-        bad = self.numerals.refused(partial(self._column, found)) if self.ended else bad
+        bad = self.numerals.refused(self.values[: self.rows], self.roles) if self.ended else bad
         if bad and not wanted.drop_text:
             raise self._refusal(found, bad)
         if self.text.strip():
@@ -275,11 +264,10 @@ class Text:
         self.text, self.rows, self.numerals = text, 0, Numerals(found.dialect, len(found.layout.names))
         self.values = np.empty((self._most_lines(found), found.layout.features.size))
         self.texts, self.held = [[] for _ in found.texts], 0
+        self.roles = np.full(len(found.layout.names), cells.SKIPPED, dtype=np.int64)
+        self.roles[found.layout.features] = np.arange(found.layout.features.size)
+        self.roles[found.texts] = cells.TEXT - np.arange(len(found.texts))
         return self._read_lines(found)
-
-    def _column(self, found: Heading, column: int) -> Floats:
-        """Return what has been read of a column of features."""
-        return self.values[: self.rows, found.roles[column]]
 
     def _remarks(self, found: Heading, bad: Refused) -> dict[str, str]:
         """Return the names of columns that hold no numbers, and what is to be said of each that is left out."""
@@ -312,11 +300,13 @@ class Text:
         ids = texts[layout.of_rows["id"]] if "id" in layout.of_rows else None
         subjects = (repeated(layout.names[at], texts[at]) for at in layout.watched)
         called = [*([ids] if ids else []), *(texts[at] for at in (*layout.watched, *found.halves))]
+        judged, encoded = " and ".join(found.dialect.judged), self.recode.note
+        written = f"read as {encoded or 'text'}" + (f" with {judged}" if judged else "")
         return Table(
             Dense(values),
             names,
             (
-                *self._dialect_note(found),
+                *([written] if judged or encoded else []),
                 *notes,
                 *([note_left_out(dropped)] if dropped else []),
                 *self.numerals.notes(kept),
@@ -328,13 +318,6 @@ class Text:
             repeated=next(filter(None, subjects), None),
             two_valued=tuple(layout.called(at for at in found.halves if len({*texts[at]} - {"", *cells.MISSING}) == 2)),
         )
-
-    def _dialect_note(self, found: Heading) -> list[str]:
-        """Say how the text was judged to be written, where that is not what its name promises."""
-        judged = " and ".join(found.dialect.judged)
-        if not judged and not self.recode.note:
-            return []
-        return [f"read as {self.recode.note or 'text'}" + (f" with {judged}" if judged else "")]
 
     def _first_lines(self) -> tuple[list[str], int]:
         """Return some lines, two at least if there are so many, and where the first of them ends."""
@@ -396,9 +379,9 @@ class Text:
         """Use up the complete lines of the text, and return columns that hold no numbers so far."""
         last = len(self.text) - (self.text.endswith(b"\r") and not self.ended)  # its line feed may be still to come
         end = max(self.text.rfind(b"\n", 0, last), self.text.rfind(b"\r", 0, last)) + 1
-        canonical = found.dialect.canonical(self.text)
+        canonical, separator = found.dialect.canonical(self.text)
         text: npt.NDArray[np.uint8] = np.frombuffer(canonical, dtype=np.uint8, count=end)
-        roles, used, how = found.roles, 0, cells.NO_ROOM
+        roles, used, how = self.roles, 0, cells.NO_ROOM
         if not compiling.plainly((A_LINE + roles.size) * (self.text.count(b"\n") + self.text.count(b"\r"))):
             compiling.end_plainness()
         odd = np.empty((ODD_AT_ONCE + 2 * roles.size, 4), dtype=np.int64)
@@ -406,7 +389,7 @@ class Text:
         while how == cells.NO_ROOM:
             room = self.values[self.rows :].view(np.uint64)
             lines, done, n_odd, how = cells.read_lines(
-                text[used:], found.dialect.byte, roles, room, spans, odd, self.numerals.seen
+                text[used:], separator, roles, room, spans, odd, self.numerals.seen
             )
             if n_odd:
                 read = self.numerals.read(canonical[used : used + done], odd[:n_odd], self.rows)

@@ -6,7 +6,7 @@ import codecs
 import csv
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from operator import itemgetter
@@ -126,24 +126,19 @@ class Dialect:
     points: bool = False
     unlikely: bool = False
 
-    @property
-    def byte(self) -> int:
-        """What stands between columns in a canonical text."""
-        return UNIT_SEPARATOR if self.separator == self.decimal else ord(self.separator)
-
-    def canonical(self, text: bytes) -> bytes:
-        """Return whole lines with decimal points, and commas between thousands, in as many bytes.
+    def canonical(self, text: bytes) -> tuple[bytes, int]:
+        """Return whole lines with decimal points, and commas between thousands, in as many bytes; and the separator.
 
         Where commas stand between columns too, those outside quotes are replaced.
         """
         if self.decimal == ".":
-            return text
-        if self.separator == ",":
-            each = np.frombuffer(text, dtype=np.uint8).copy()
-            quoted = np.logical_xor.accumulate(each == ord('"'))
-            each[(each == ord(",")) & ~quoted] = UNIT_SEPARATOR
-            text = each.tobytes()
-        return text.translate(SWAP)
+            return text, ord(self.separator)
+        if self.separator != ",":
+            return text.translate(SWAP), ord(self.separator)
+        each = np.frombuffer(text, dtype=np.uint8).copy()
+        quoted = np.logical_xor.accumulate(each == ord('"'))
+        each[(each == ord(",")) & ~quoted] = UNIT_SEPARATOR
+        return each.tobytes().translate(SWAP), UNIT_SEPARATOR
 
     def as_written(self, cell: bytes) -> str:
         """Return a cell of a canonical text as it stands in the file."""
@@ -161,7 +156,13 @@ def dialect_of(lines: list[str], usual: str, wanted: ReadOptions) -> Dialect:
     judged = [f"{SEPARATORS[separator]} between columns"] if wanted.sep is None and separator != usual else []
     mark = '"' if separator == "," else ","  # without it no cell has a comma
     cells = [cell for line in lines[len(lines) > 1 :] if mark in line for cell in cells_of(line, separator)]
-    points, commas = _decimals(cells)
+    points, commas = (  # whether there are decimals with points, and with commas, that can be nothing else
+        any(
+            sign in cell and form.fullmatch(digits := cell.strip(SIGNS)) and not IN_GROUPS.fullmatch(digits)
+            for cell in cells
+        )
+        for sign, form in ((".", WITH_POINT), (",", WITH_COMMA))
+    )
     parts = separator == "," and len(cells_of(lines[0], separator)) > 1  # a single column is parted by nothing
     if wanted.decimal not in (None, ".", ","):
         raise InputError("--decimal", "be a point or a comma", repr(wanted.decimal))
@@ -191,7 +192,7 @@ def _separator(lines: list[str], usual: str) -> str:
     if not any(sign in line for sign in others for line in lines[:2]):
         return usual
     even = {sign: cells for sign in (usual, *others) if (cells := _cut_evenly(lines, sign))}
-    return max(even, key=lambda sign: _share_of_numbers(even[sign]), default=usual)
+    return max(even, key=lambda sign: sum(map(_is_numeral, even[sign])) / len(even[sign]), default=usual)
 
 
 def _cut_evenly(lines: list[str], separator: str) -> list[str]:
@@ -202,25 +203,9 @@ def _cut_evenly(lines: list[str], separator: str) -> list[str]:
     return [cell for row in rest or [first] for cell in row] if even else []
 
 
-def _share_of_numbers(cells: list[str]) -> float:
-    return sum(bool(_is_numeral(cell)) for cell in cells) / len(cells)
-
-
 def _is_numeral(cell: str) -> bool:
     digits = cell.strip(SIGNS)
     return not cell or any(form.fullmatch(digits) for form in (NUMBER, WITH_COMMA, WITH_POINT, IN_GROUPS))
-
-
-def _decimals(cells: list[str]) -> tuple[bool, bool]:
-    """Return whether there are decimals with points, and with commas, that can be nothing else."""
-    points, commas = (
-        any(
-            sign in cell and form.fullmatch(digits := cell.strip(SIGNS)) and not IN_GROUPS.fullmatch(digits)
-            for cell in cells
-        )
-        for sign, form in ((".", WITH_POINT), (",", WITH_COMMA))
-    )
-    return points, commas
 
 
 def cells_of(line: str, separator: str) -> list[str]:
@@ -351,11 +336,14 @@ class Numerals:
         beside_signs = any(not style.text and not style.word for style in self.counts.get(column, ()))
         return beside_signs or bool(self.seen[column] & DIGITS)
 
-    def refused(self, values_of: Callable[[int], Floats]) -> dict[int, tuple[str, str]]:
-        """Return, once all rows are read, columns that hold no numbers or numbers that are not all of one kind."""
+    def refused(self, values: Floats, roles: npt.NDArray[np.int64]) -> dict[int, tuple[str, str]]:
+        """Return, once all rows are read, columns that hold no numbers or numbers that are not all of one kind.
+
+        Column k of the text is ``roles[k]`` of the values.
+        """
         out = self.texts()
         for column, counts in self.counts.items():
-            if column not in out and (why := self._disagreement(counts, values_of(column))):
+            if column not in out and (why := self._disagreement(counts, values[:, roles[column]])):
                 out[column] = ("text", why)
         for column in np.flatnonzero(self.seen & TRUTH).tolist():
             if self.seen[column] & DIGITS or column in self.counts:

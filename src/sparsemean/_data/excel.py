@@ -46,15 +46,15 @@ MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 
 def read_excel(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
     """Read a sheet: the values that formulas had when the file was saved, dates as text."""
-    wanted.refuse("layer", "dataset", kind=".xlsx files")
+    wanted.refuse("layer", kind=".xlsx files")
     openpyxl = require("openpyxl", extra="excel", purpose="reading .xlsx files")
     with path.open("rb") as file, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of formats and extensions that say nothing of values
         unpacked = _check_packed(file, opened)
         with closing(openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)) as book:
-            sheet, notes = _sheet(book.worksheets, wanted.sheet, opened)
+            sheet, notes = _sheet(book.worksheets, wanted.dataset, opened)
             lines = SheetLines(sheet, opened, max(SMALL_SHEET, unpacked))
-            as_written = replace(wanted, sep=",", decimal=".", encoding="utf-8")
+            as_written = replace(wanted, dataset=None, sep=",", decimal=".", encoding="utf-8")
             table = Text(lines, opened).table(as_written)
     return replace(table, notes=(*notes, *lines.notes, *table.notes))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -102,7 +102,7 @@ def fields_of(schema: pa.Schema, wanted: ReadOptions, argument: str = "FILE") ->
     others = [name for name in index if name not in wanted.of_rows.values()]
     kinds = schema.types  # made anew whenever they are asked for
     layout = layout_of(schema.names, replace(wanted, drop=(*wanted.drop, *others)))
-    names = unique_names(as_names(layout.called(layout.features)), "rename one of them")
+    names = unique_names(as_names([schema.names[at] for at in layout.features]), "rename one of them")
     types = [kinds[column] for column in layout.features]
     bad = {str(name): _called(kind) for name, kind in zip(names, types, strict=True) if not is_numeric(kind)}
     if bad and not wanted.drop_text:
@@ -143,22 +143,14 @@ def _numbers(column: pa.Array | pa.ChunkedArray) -> Array:
     return np.asarray(column.to_numpy() if chunked else column.to_numpy(zero_copy_only=False))
 
 
-class Batches(Source):
-    """A file of Arrow's whose columns are read a few at a time, by name, in stretches of rows.
+class Parquet(Source):
+    """A .parquet file, opened anew for each block, so that no two threads share a reader; its footer is kept.
 
-    ``batches`` yields all rows of some columns of the schema, in pieces of any shape after the number of their first
-    row; ``check_text`` refuses a column that unpacks to more than the file may stand for, where that is known before.
+    Nothing is read before it is asked for: a few columns at a time, of some row groups each where those are small.
     """
 
-    def __init__(
-        self,
-        opened: FileContext,
-        n: int,
-        found: Fields,
-        batches: Callable[[list[int]], Iterable[tuple[int, Batch]]],
-        check_text: Callable[[int], None] | None = None,
-    ) -> None:
-        self.opened, self.found, self.batches, self.check_text = opened, found, batches, check_text
+    def __init__(self, path: Path, opened: FileContext, metadata: pq.FileMetaData, found: Fields) -> None:
+        self.path, self.opened, self.metadata, self.found, n = path, opened, metadata, found, metadata.num_rows
         self.shape = (n, found.layout.features.size)
         self.dtype, self._precision = _types(found.single)
         check_matrix(self.shape, self.dtype)
@@ -210,9 +202,11 @@ class Batches(Source):
         return len(found) == 2
 
     def _validated(self, column: int) -> Iterator[tuple[int, Batch]]:
-        """Yield pieces of a column of any type, which may unpack to anything."""
-        if self.check_text is not None:
-            self.check_text(column)
+        """Yield pieces of a column of any type, which may unpack to anything: all of a row group at once."""
+        told, name = self.metadata, self.found.layout.names[column]
+        leaf = [told.schema.column(k).path for k in range(told.num_columns)].index(name)
+        sizes = (told.row_group(group).column(leaf).total_uncompressed_size for group in range(told.num_row_groups))
+        self.opened.check_held(sum(sizes))
         for at, batch in self._complete(np.array([column])):
             batch.validate(full=True)
             yield at, batch
@@ -220,7 +214,7 @@ class Batches(Source):
     def _complete(self, columns: IntArray) -> Iterator[tuple[int, Batch]]:
         """Yield pieces, no more and no fewer values than promised."""
         left = columns.size * self.shape[0]
-        for at, batch in self.batches(columns.tolist()):
+        for at, batch in self._batches([self.found.layout.names[at] for at in columns]):
             left -= batch.num_rows * batch.num_columns
             if left < 0 or at + batch.num_rows > self.shape[0]:
                 break
@@ -228,29 +222,36 @@ class Batches(Source):
         if left:
             raise self.opened.broken(f"not the {self.shape[0]} rows it promises")
 
+    def _batches(self, names: list[str]) -> Iterator[tuple[int, Batch]]:
+        """Yield all rows of some columns, in pieces of any shape after the number of their first row."""
+        import pyarrow.parquet as pq
 
+        refuse_endless(self.path)
+        with pq.ParquetFile(self.path, metadata=self.metadata, read_dictionary=names) as file:
+            for at, rows, groups in self._runs_of_groups():
+                for some in cut(len(names), DECODED_AT_ONCE // (8 * rows), 1):
+                    wanted = names[some]
+                    yield at, file.read_row_groups(groups, columns=wanted).select(wanted)
+
+    def _runs_of_groups(self) -> Iterator[tuple[int, int, list[int]]]:
+        """Yield row groups to be read together, with the number of their first row and how many rows they have."""
+        run: list[int] = []
+        at = rows = 0
+        for group in range(self.metadata.num_row_groups):
+            run.append(group)
+            rows += self.metadata.row_group(group).num_rows
+            if 8 * rows >= DECODED_AT_ONCE or group + 1 == self.metadata.num_row_groups:
+                yield at, max(rows, 1), run
+                run, at, rows = [], at + rows, 0
+
+
+DECODED_AT_ONCE = 4_000_000
+"""Bytes that are decoded before they are put where they belong: few enough to stay in cache."""
 LOOKED_AT_ONCE, MOST_NAMES_READ = 2**23, 2**18
 """Values of a file that are read together for the sake of a note, and rows for that of which texts are."""
 
 
-def table_of(source: Batches) -> Table:
-    """Return a file as a table, with the names and labels of its rows."""
-    texts = {option: source.texts(column) for option, column in source.found.layout.of_rows.items()}
-    ids = texts.pop("id", None)
-    labels = {option: _labels(values) for option, values in texts.items()}
-    return Table(
-        source,
-        source.found.names,
-        (*source.found.notes, *_doubts(source, ids)),
-        row_names=None if ids is None else as_names(ids),
-        groups=labels.pop("group", None),
-        columns=labels,
-        repeated=_subjects(source),
-        two_valued=tuple(source.found.layout.called(filter(source.has_two_values, source.found.halves))),
-    )
-
-
-def _doubts(source: Batches, ids: list[object] | None) -> list[str]:
+def _doubts(source: Parquet, ids: list[object] | None) -> list[str]:
     """Say which values may be no measurements, by the first columns of a large file; a text left out may name rows."""
     n, d = source.shape
     pieces = cut(d, LOOKED_AT_ONCE // n, 1)[: MOST_LOOKED_AT if n <= LOOKED_AT_ONCE else 0]
@@ -264,7 +265,7 @@ def _doubts(source: Batches, ids: list[object] | None) -> list[str]:
     return doubts(lambda: chain(first, (source.block(slice(0, n), piece) for piece in rest)), names, called)
 
 
-def _subjects(source: Batches) -> tuple[str, int] | None:
+def _subjects(source: Parquet) -> tuple[str, int] | None:
     """Return a column that was left out and names subjects; one that cannot be read names nobody."""
     for column in source.found.layout.watched:
         with suppress(InputError, TypeError):  # of lists, which cannot be told apart
@@ -316,49 +317,6 @@ def _called(kind: pa.DataType) -> str:
     return "text" if "string" in outer or (outer == "dictionary" and "string" in inner) else outer
 
 
-# Parquet files through pyarrow: a few columns at a time, nothing read before it is asked for.
-
-DECODED_AT_ONCE = 4_000_000
-"""Bytes that are decoded before they are put where they belong: few enough to stay in cache."""
-
-
-class Parquet:
-    """A .parquet file, opened anew for each block, so that no two threads share a reader; its footer is kept."""
-
-    def __init__(self, path: Path, opened: FileContext, metadata: pq.FileMetaData, names: list[str]) -> None:
-        self.path, self.opened, self.metadata, self.names = path, opened, metadata, names
-
-    def batches(self, columns: list[int]) -> Iterator[tuple[int, Batch]]:
-        """Yield some columns, a few at a time and of some row groups each where those are small."""
-        import pyarrow.parquet as pq
-
-        names = [self.names[column] for column in columns]
-        refuse_endless(self.path)
-        with pq.ParquetFile(self.path, metadata=self.metadata, read_dictionary=names) as file:
-            for at, rows, groups in self._runs_of_groups():
-                for some in cut(len(names), DECODED_AT_ONCE // (8 * rows), 1):
-                    wanted = names[some]
-                    yield at, file.read_row_groups(groups, columns=wanted).select(wanted)
-
-    def check_text(self, column: int) -> None:
-        """Refuse a column by what the footer says of its size: all of a row group is unpacked at once."""
-        told = self.metadata
-        leaf = [told.schema.column(k).path for k in range(told.num_columns)].index(self.names[column])
-        sizes = (told.row_group(group).column(leaf).total_uncompressed_size for group in range(told.num_row_groups))
-        self.opened.check_held(sum(sizes))
-
-    def _runs_of_groups(self) -> Iterator[tuple[int, int, list[int]]]:
-        """Yield row groups to be read together, with the number of their first row and how many rows they have."""
-        run: list[int] = []
-        at = rows = 0
-        for group in range(self.metadata.num_row_groups):
-            run.append(group)
-            rows += self.metadata.row_group(group).num_rows
-            if 8 * rows >= DECODED_AT_ONCE or group + 1 == self.metadata.num_row_groups:
-                yield at, max(rows, 1), run
-                run, at, rows = [], at + rows, 0
-
-
 def read_parquet(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
     """Open a .parquet file; columns that hold no numbers are refused before anything but the footer is read."""
     wanted.refuse("layer", "dataset", kind=".parquet files")
@@ -368,9 +326,26 @@ def read_parquet(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
     n = metadata.num_rows
     if n != sum(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)):
         raise opened.broken(f"other than the {n} rows it promises")
-    file_of = Parquet(path, opened, metadata, schema.names)
-    found = fields_of(schema, wanted)
-    return table_of(Batches(opened, n, found, file_of.batches, file_of.check_text))
+    source = Parquet(path, opened, metadata, fields_of(schema, wanted))
+    found, layout = source.found, source.found.layout
+    texts = {option: source.texts(column) for option, column in layout.of_rows.items()}
+    ids = texts.pop("id", None)
+    labels = {option: _labels(values) for option, values in texts.items()}
+    return Table(
+        source,
+        found.names,
+        (*found.notes, *_doubts(source, ids)),
+        row_names=None if ids is None else as_names(ids),
+        groups=labels.pop("group", None),
+        columns=labels,
+        repeated=_subjects(source),
+        two_valued=tuple(layout.names[at] for at in found.halves if source.has_two_values(at)),
+    )
+
+
+def refuse_relation(*_: object) -> Table:
+    """Say how a relation of DuckDB, which is not data yet, becomes a table."""
+    raise InputError("X", "be a table in memory", "a relation of DuckDB", "call .to_arrow_table() first")
 
 
 # pandas data frames: numeric columns with their names, as one array where they have one type; an index names rows.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 
 from sparsemean._data.source import Array, Source
-from sparsemean._data.table import Table, check_feature_names, check_matrix, dense_table
+from sparsemean._data.table import Table, check_feature_names, check_matrix, from_array
 from sparsemean._kernels import gpu
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
@@ -46,10 +46,11 @@ class DeviceArray(Source):
         """That of bfloat16 too, which NumPy does not have."""
         return 2.0 ** gpu.PRECISION[self.kind] if self.kind in gpu.PRECISION else super().precision
 
-    def there(self) -> AbstractContextManager[object]:
-        """Return a context in which the device that the array lies on is the one in use."""
-        device: AbstractContextManager[object] = gpu.cupy().cuda.Device(self.values.device.id)
-        return device
+    @contextmanager
+    def there(self) -> Iterator[None]:
+        """Use the device that the array lies on, which may not be the one in use."""
+        with device_errors(), gpu.cupy().cuda.Device(self.values.device.id):
+            yield
 
     def _take(self, columns: IntArray) -> FloatArray:
         """Copy some columns to the host."""
@@ -75,15 +76,12 @@ def counted_there(source: Source) -> DeviceArray | None:
     return source if isinstance(source, DeviceArray) and source.kind in gpu.KINDS else None
 
 
-def matches_device(X: object) -> bool:
-    """Whether ``X`` is a tensor of torch, or an array of any kind that lies on an NVIDIA GPU.
-
-    Arrays of other libraries say so themselves; some only know when they are asked.
-    """
+def is_there(X: Any) -> bool:
+    """Whether an array that may lie on a GPU does: those of other libraries only know when they are asked."""
     if _is_torch(X) or _module(type(X)) in ("cupy", "cupyx"):
-        return True
+        return not _is_torch(X) or X.device.type != "cpu"
     try:
-        return hasattr(type(X), "__cuda_array_interface__") and hasattr(X, "__cuda_array_interface__")
+        return hasattr(X, "__cuda_array_interface__")
     except Exception:  # whatever such a library raises for an array on the host
         return False
 
@@ -101,6 +99,8 @@ def read_device(X: OnDevice, feature_names: object = None) -> Table:
     if _module(type(X)) == "cupyx":
         raise InputError("X", "be a dense array", type(X).__name__, "convert it first: X.toarray()")
     if not _is_torch(X):
+        if not is_there(X):
+            return from_array(X, feature_names)
         with device_errors():
             values = X if _module(type(X)) == "cupy" else gpu.cupy().asarray(X)
             return _resident(values, values.dtype.name, X, feature_names)
@@ -109,7 +109,7 @@ def read_device(X: OnDevice, feature_names: object = None) -> Table:
     given, brain = X, str(X.dtype) == "torch.bfloat16"
     X = X.detach()
     if X.device.type == "cpu":
-        return dense_table((X.float() if brain else X).numpy(), feature_names)
+        return from_array((X.float() if brain else X).numpy(), feature_names)
     if X.device.type != "cuda":
         raise InputError("X", "lie on the host or on a CUDA device", f"device {X.device}", "copy it first: X.cpu()")
     import torch
@@ -126,11 +126,6 @@ def _resident(values: cupy.ndarray, kind: str, origin: OnDevice, feature_names: 
     return Table(DeviceArray(values, kind, origin), check_feature_names(feature_names, values.shape[1]))
 
 
-def lies_on_device(X: object) -> TypeGuard[OnDevice]:
-    """Whether ``X`` is an array or a tensor on a GPU."""
-    return matches_device(X) and (not _is_torch(X) or X.device.type != "cpu")
-
-
 def like(X: OnDevice, array: Array) -> OnDevice:
     """Return an array of the host as one of the kind of ``X``, where ``X`` lies."""
     if not _is_torch(X):
@@ -141,10 +136,8 @@ def like(X: OnDevice, array: Array) -> OnDevice:
     return torch.as_tensor(array, device=X.device)
 
 
-def on_the_host(value: object, table: Table, *, argument: str) -> Any:
-    """Return a small array that comes with the data on the host; one on a device for data on the host is refused."""
-    if not lies_on_device(value):
-        return value
+def fetched(value: OnDevice, table: Table, argument: str) -> Any:
+    """Return a small array that lies on a device as one on the host, unless the data lie on the host."""
     if not isinstance(table.source, DeviceArray):
         advice = "copy it first: .get() or .cpu()"
         raise InputError(argument, "lie on the host, as X does", f"{type(value).__name__} on a GPU", advice)
@@ -152,16 +145,6 @@ def on_the_host(value: object, table: Table, *, argument: str) -> Any:
         return gpu.cupy().asarray(value).get()
     small = value.detach().cpu()
     return (small.float() if str(small.dtype) == "torch.bfloat16" else small).numpy()
-
-
-@contextmanager
-def where_it_lies(table: Table) -> Iterator[None]:
-    """Compute on the device that a table lies on, if it lies on one: which may not be the one in use."""
-    if table.source.engine != "gpu":
-        yield
-        return
-    with device_errors(), table.source.there() if isinstance(table.source, DeviceArray) else nullcontext():
-        yield
 
 
 def sent(table: Table, device: object) -> Table:

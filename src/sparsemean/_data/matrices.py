@@ -1,4 +1,4 @@
-"""Matrices of NumPy's and SciPy's: .npy and .npz files mapped where they lie, sparse matrices, Matrix Market text."""
+"""Matrices of NumPy's and SciPy's: .npy and .npz files mapped where they lie, and sparse matrices."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import io
 import math
 import warnings
 import zipfile
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -16,7 +15,6 @@ from numpy.lib import format as npy_format
 
 from sparsemean._data.source import Array, Dense, Source
 from sparsemean._data.table import (
-    MOST_HELD,
     OF_ROWS,
     FileContext,
     ReadOptions,
@@ -26,7 +24,7 @@ from sparsemean._data.table import (
     unreadable,
 )
 from sparsemean._kernels.memory_layout import is_native
-from sparsemean._util.files import Unpacked, refuse_endless
+from sparsemean._util.files import refuse_endless
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
 
@@ -275,100 +273,3 @@ def _in_order(matrix: csr_array | csc_array) -> csr_array | csc_array:
     turned = matrix.tocsc() if matrix.format == "csr" else matrix.tocsr()
     turned.sum_duplicates()
     return turned
-
-
-# Matrix Market files: a few lines of heading, then the entries of a sparse matrix, numbers with blanks between them.
-
-READ_AT_ONCE = 8_000_000
-LONGEST_LINE = 10_000
-MOST_REMARKS = 10_000
-"""Lines of a heading."""
-FIELDS = {"real": 3, "double": 3, "integer": 3, "pattern": 2}
-"""Numbers of an entry, by what is said of its value: row and column, and the value unless all are 1."""
-
-
-def read_mtx(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
-    """Read a .mtx or .mtx.gz file: its rows are rows, its columns are features; entries of one place are added."""
-    from scipy import sparse
-
-    wanted.refuse(*OF_ROWS, "select", "drop", "layer", "dataset", kind=".mtx files")
-    packed = path.name.lower().endswith(".gz")
-    with path.open("rb") as raw:
-        file = Unpacked(raw, opened.check_held) if packed else raw
-        shape, numbers = _head(file, opened, MOST_HELD if packed else 1)
-        filled = 0
-        for part in _numbers(file, opened):
-            filled += part.size
-            if filled > numbers.size:
-                break
-            numbers.flat[filled - part.size : filled] = part
-    if filled != numbers.size:
-        raise opened.broken(f"not the {len(numbers)} entries it promises")
-    at = numbers[:, :2]
-    if not ((at >= 1) & (at <= shape) & (at == np.floor(at))).all():
-        raise opened.broken(f"an entry outside of shape {shape}")
-    values = numbers[:, 2] if numbers.shape[1] == 3 else np.ones(len(numbers))
-    row, column = at.T.astype(np.int32 if max(shape) < 2**31 else np.int64) - 1
-    return read_sparse(sparse.coo_array((values, (row, column)), shape=shape).tocsc())
-
-
-def _head(file: IO[bytes] | Unpacked, opened: FileContext, packed: int) -> tuple[tuple[int, int], FloatArray]:
-    """Return the shape that the heading says, and room for the entries unless the file cannot hold so many."""
-    banner = file.readline(LONGEST_LINE).decode("ascii").lower().split()
-    if len(banner) != 5 or banner[:2] != ["%%matrixmarket", "matrix"]:
-        raise opened.broken("no heading")
-    if banner[3] == "complex":
-        raise InputError("FILE", "be real", f"{opened.name} with complex values", "take real parts or magnitudes first")
-    if banner[2] != "coordinate" or banner[4] != "general":
-        rule, advice = "be a general matrix of coordinates", "write it so with scipy.io.mmwrite, or as .npz"
-        raise InputError("FILE", rule, f"{opened.name}, {banner[2]} {banner[4]}", advice)
-    for _ in range(MOST_REMARKS):
-        line = file.readline(LONGEST_LINE)
-        if not line.startswith(b"%") and (line.strip() or not line):
-            break
-    else:
-        raise opened.broken(f"more than {MOST_REMARKS:,} lines before its size")
-    sizes = [int(size.replace(b"_", b"?")) for size in line.split()]  # int() would take 1_0
-    if banner[3] not in FIELDS or len(sizes) != 3 or min(sizes) < 0:
-        raise opened.broken("a heading that makes no sense")
-    n, d, entries = sizes
-    width = FIELDS[banner[3]]
-    check_matrix((n, d), np.dtype(np.float64))
-    if 2 * width * entries > packed * opened.size:
-        raise opened.broken(f"shape ({n}, {d}) with {entries} entries in so few bytes")
-    opened.check_held(8 * width * entries)
-    opened.check_lines((n, d))
-    return (n, d), np.empty((entries, width))
-
-
-def _numbers(file: IO[bytes] | Unpacked, opened: FileContext) -> Iterator[FloatArray]:
-    """Yield the numbers of the rest of a file, a stretch at a time."""
-    from sparsemean._kernels import cells  # compiled: whoever asks whether an array is sparse does without
-
-    left, more = b"", b" "
-    while more:
-        more = file.read(READ_AT_ONCE)
-        text = left + (more or b"\n")
-        end = max(text.rfind(blank) for blank in (b"\n", b" ", b"\t", b"\r")) + 1
-        text, left = text[:end], text[end:]
-        if len(left) > READ_AT_ONCE:
-            raise opened.broken(f"a number of more than {READ_AT_ONCE:,} digits")
-        while text:
-            out = np.empty(len(text) // 2 + 1)
-            count, used = cells.read_numbers(np.frombuffer(text, dtype=np.uint8), out.view(np.uint64))
-            yield out[:count]
-            text = text[used:]
-            if text:  # a number that is left open, or none
-                word = text.split(maxsplit=1)[0]
-                text = text[len(word) :]
-                yield np.array([_number(word, opened)])
-
-
-def _number(word: bytes, opened: FileContext) -> float:
-    """Read a number the slow way."""
-    try:
-        if b"_" not in word:
-            return float(word.decode("ascii"))
-    except ValueError:
-        pass
-    raise opened.broken(f"{word[:40].decode(errors='replace')!r} where a number should be")

@@ -88,16 +88,13 @@ def row_numbers(names: list[str], values: Values | None) -> list[str]:
     called = [k for k, name in enumerate(names) if name.endswith(ends) and NUMBER_OF_ROW.fullmatch(name)]
     if values is None:
         return [names[k] for k in called]
-    counted = _counted(values) if len(values) >= LEAST_ROWS else []
+    n, head, counted = len(values), np.sort(values[:SEEN], axis=0), list[int]()
+    if n >= LEAST_ROWS:
+        rising = (head[1:] >= head[:-1] + 1).all(axis=0) & (head[0] >= 0) & (head[-1] <= n)
+        ranked = ((k, np.sort(values[:, k])) for k in np.flatnonzero(rising).tolist())
+        counted = [k for k, column in ranked if column[0] in (0, 1) and (np.diff(column) == 1).all()]
     whole = [k for k in called if not np.mod(values[: 1000 * SEEN, k], 1).any()]  # not of NaN
     return [names[k] for k in sorted({*whole, *counted})]
-
-
-def _counted(values: Values) -> list[int]:
-    """Return the columns that hold 1 … n, or 0 … n − 1, in any order."""
-    n, head = len(values), np.sort(values[:SEEN], axis=0)
-    likely = np.flatnonzero((head[1:] >= head[:-1] + 1).all(axis=0) & (head[0] >= 0) & (head[-1] <= n))
-    return [k for k in likely.tolist() if (np.diff(np.sort(values[:, k])) == 1).all() and values[:, k].min() in (0, 1)]
 
 
 def says_groups(name: str) -> bool:

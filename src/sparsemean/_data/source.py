@@ -6,6 +6,7 @@ import math
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
@@ -156,6 +157,14 @@ class Source(ABC):
                 return place
         return None
 
+    def there(self) -> AbstractContextManager[None]:
+        """Return a context for computing where the values lie, or are sent to: a device complains in one line."""
+        if self.engine != "gpu":
+            return nullcontext()
+        from sparsemean._data.gpu import device_errors
+
+        return device_errors()
+
     def on_engine(self, engine: EngineName) -> Source:
         """Return the same source, for another engine to go over."""
         other = copy(self)
@@ -197,10 +206,6 @@ class Source(ABC):
         """Return what is read of ``columns`` at once: by default those that are neighbours."""
         return runs(columns, 1, self.shape[1])
 
-    def whole(self) -> Array:
-        """Return everything as one dense array: for methods that need it so."""
-        return as_dense(self.block(slice(0, self.shape[0]), slice(0, self.shape[1])))
-
 
 class Dense(Source):
     """An array in memory, or mapped into it, where it lies."""
@@ -216,14 +221,14 @@ class Dense(Source):
         """Return a view."""
         return self.values[rows, columns]
 
-    def _take(self, columns: IntArray) -> FloatArray:
+    def take(self, columns: IntArray) -> FloatArray:
         """Return all rows of ``columns``."""
         from sparsemean._kernels import compiling, cpu
 
         if self.native is not None and not compiling.plainly(self.shape[0] * columns.size):
             return cpu.gather(self.values, np.arange(self.shape[0]), columns)
-        read = [self.values[:, part] for part, _, _ in self.runs(columns)]
-        return np.concatenate(read, axis=1, dtype=np.float64) if read else np.empty((self.shape[0], 0))
+        with np.errstate(invalid="ignore"):  # NaNs of some bits are warned of when they are made longer
+            return self.values.take(columns, axis=1).astype(np.float64, copy=False)
 
 
 class ColumnSubset(Source):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._data.source import Array, Dense, NonFiniteValue, Source
+from sparsemean._data.source import Array, Dense, NonFiniteValue, Source, as_dense
 from sparsemean._util.checks import list_names
 from sparsemean.errors import MORE_MEMORY, InputError, lacks_memory
 
@@ -57,9 +57,6 @@ class FileContext:
         except (FileNotFoundError, PermissionError, BlockingIOError) as error:
             raise InputError(self.argument, "be readable", f"{self.name} ({_first_line(error)})") from error
         except Exception as error:
-            if type(error).__name__ == "OutOfMemoryException":  # beyond what a database may take, see `record_batches`
-                rule, advice = "have pieces of at most 200 MB", "leave long texts out, or write it as .parquet"
-                raise InputError(self.argument, rule, f"{self.name} ({_first_line(error)})", advice) from error
             if lacks_memory(error):
                 rule = "have pieces that fit into memory"
                 raise InputError(self.argument, rule, f"{self.name} ({_first_line(error)})", MORE_MEMORY) from error
@@ -157,13 +154,11 @@ class ReadOptions:
     layer
         Layer of an .h5ad file, in place of X.
     dataset
-        Array inside an .h5, .zarr or .npz file.
+        Array inside an .h5, .zarr or .npz file, sheet of an .xlsx file (None: the first).
     header
         Whether the first line of a text, or row of a sheet, names the columns; None: judged by what stands in it.
     sep, decimal, encoding
         What stands between the columns of a text, its decimal mark and its encoding; None: judged by what stands in it.
-    sheet
-        Sheet of an .xlsx file; None: the first.
     drop_text
         Whether columns that hold no numbers are left out rather than refused.
     """
@@ -181,7 +176,6 @@ class ReadOptions:
     sep: str | None = None
     decimal: str | None = None
     encoding: str | None = None
-    sheet: str | None = None
     drop_text: bool = False
 
     @property
@@ -220,16 +214,6 @@ class Fingerprint:
     time: int
     digest: str
 
-    def check_unchanged(self) -> None:
-        """Refuse a file that is not what it was: some of its values may be old and some new."""
-        try:
-            now = fingerprint_of(self.path)
-        except OSError:
-            now = None
-        if now != self:
-            rule, advice = "stay as it is while it is read", "run again once nothing writes to it, or copy it first"
-            raise InputError("FILE", rule, f"{self.path.name}, which changed meanwhile", advice)
-
     def difference(self, other: Fingerprint) -> str:
         """Say what is different about a file elsewhere; copies keep times to the second only."""
         if self.size != other.size:
@@ -245,8 +229,12 @@ def fingerprint_of(path: Path) -> Fingerprint:
     digest = hashlib.blake2b(digest_size=16)
     for name, found in files:
         digest.update(f"{name}\0{found.st_size}\0".encode(errors="surrogateescape"))
-    for name, _ in (files[0], files[-1]) if files else ():
-        digest.update(_ends(path / name))
+    for ended in (path / name for name, _ in (*files[:1], *files[-1:])):
+        if not ended.is_dir():  # as what a link leads to
+            with ended.open("rb") as file:
+                digest.update(file.read(ENDS))
+                file.seek(max(0, file.seek(0, os.SEEK_END) - ENDS))
+                digest.update(file.read(ENDS))
     size = sum(found.st_size for _, found in files)
     return Fingerprint(path, size, max((found.st_mtime_ns for _, found in files), default=0), digest.hexdigest())
 
@@ -259,15 +247,6 @@ def _inside(folder: Path, below: str = "") -> Iterator[tuple[str, os.stat_result
                 yield from _inside(folder, f"{below}{entry.name}/")
             elif entry.is_file() or entry.is_dir():  # a pipe would make who looks at it wait
                 yield f"{below}{entry.name}", entry.stat()
-
-
-def _ends(path: Path) -> bytes:
-    if path.is_dir():
-        return b""
-    with path.open("rb") as file:
-        head = file.read(ENDS)
-        file.seek(max(0, file.seek(0, os.SEEK_END) - ENDS))
-        return head + file.read(ENDS)
 
 
 # What every reader yields: a source, and the names of its features and rows.
@@ -302,13 +281,21 @@ class Table:
 
     @property
     def values(self) -> Array:
-        """Everything as one array: where it lies if it is one, read whole if not."""
-        return self.source.whole()
+        """Everything as one dense array: where it lies if it is one, read whole if not."""
+        n, d = self.shape
+        return as_dense(self.source.block(slice(0, n), slice(0, d)))
 
     def check_unchanged(self) -> None:
-        """Refuse what was read of a file that somebody wrote to meanwhile."""
-        if self.file is not None:
-            self.file.check_unchanged()
+        """Refuse what was read of a file that was written to meanwhile: some of its values may be old and some new."""
+        if self.file is None:
+            return
+        try:
+            now = fingerprint_of(self.file.path)
+        except OSError:
+            now = None
+        if now != self.file:
+            rule, advice = "stay as it is while it is read", "run again once nothing writes to it, or copy it first"
+            raise InputError("FILE", rule, f"{self.file.path.name}, which changed meanwhile", advice)
 
     def non_finite_error(self, place: NonFiniteValue | None, *, skip_missing: bool) -> InputError:
         """Name a value that is not finite; where there is none it is sums that are not."""
@@ -324,12 +311,6 @@ class Table:
     def label(self, column: int) -> str:
         """Name a column in a message."""
         return f"column {column}" + (f" ({self.feature_names[column]!r})" if self.feature_names is not None else "")
-
-
-def dense_table(values: Array, feature_names: object = None) -> Table:
-    """Return an array as a table, unless it is not a matrix of numbers."""
-    check_matrix(values.shape, values.dtype)
-    return Table(Dense(values), check_feature_names(feature_names, values.shape[1]))
 
 
 def check_matrix(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> None:
@@ -408,4 +389,5 @@ def from_array(X: object, feature_names: object = None) -> Table:
         raise TypeError(f"X must be numeric: {error}; convert it to numbers first") from error
     except (ValueError, RuntimeError) as error:
         raise InputError("X", "be a matrix of numbers", f"{type(X).__name__} ({error})") from error
-    return dense_table(values, feature_names)
+    check_matrix(values.shape, values.dtype)
+    return Table(Dense(values), check_feature_names(feature_names, values.shape[1]))

@@ -5,8 +5,7 @@ Hypotheses are features in contrasts, numbered contrast by contrast. Intervals a
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from types import ModuleType
@@ -33,9 +32,6 @@ MOST_SHARES = 400
 """Shares of bad rows that are looked at: of more, so many evenly spaced ones."""
 ROUNDING = 1e-12
 """Keeps exp of a goal below what it is the logarithm of."""
-DIFFERENCES_AT_ONCE = 4_000_000
-MOST_WALKED = 500
-"""Values of each group whose differences are walked; of more, so many evenly spaced order statistics stand for all."""
 Strata = list[tuple[IntArray, IntArray]]
 """The rows of the first and of the second group in every stratum."""
 GroupTest: TypeAlias = RankTest | MeanContrast
@@ -51,6 +47,8 @@ class RankEvidence:
     missing: bool = False
     level: float = 0.05
     n_jobs: int | None = None
+    allowed: Allowed | None = None
+    """Bad rows that are allowed for where steps count those `beyond` them; None where steps are those of the grid."""
     xp: ClassVar[ModuleType] = np
     """Decisions lie on the host, wherever counts do."""
 
@@ -58,11 +56,6 @@ class RankEvidence:
     def n_hypotheses(self) -> int:
         """Number of hypotheses."""
         return sum(test.n_features for test in self.tests)
-
-    @property
-    def n_contrasts(self) -> int:
-        """Number of tests."""
-        return len(self.tests)
 
     @cached_property
     def grid(self) -> FloatArray:
@@ -112,25 +105,29 @@ class RankEvidence:
     @cached_property
     def _clean(self) -> FloatArray:
         """The log p of all hypotheses where no row is bad."""
-        return self.log_p((BadRows(0, 0),) * self.n_contrasts)
+        return self.log_p((BadRows(0, 0),) * len(self.tests))
 
-    def along(self, steps: IntArray, at: IntArray, allowed: Allowed | None) -> FloatArray:
-        """Return p of some hypotheses, each at a step of its own: of the grid, or so many rows beyond ``allowed``."""
+    def beyond(self, allowed: Allowed) -> RankEvidence:
+        """Return what bounds p once further rows of either group have been replaced."""
+        return replace(self, allowed=allowed)
+
+    def along(self, steps: IntArray, at: IntArray) -> FloatArray:
+        """Return p of some hypotheses, each at a step of its own."""
         out = np.empty(at.size)
         for step in np.unique(steps).tolist():
             here = np.flatnonzero(steps == step)
-            bads = self._at_step(step) if allowed is None else allowed
-            out[here] = self.log_p(bads, at[here], more=0 if allowed is None else step)
+            bads, more = (self._at_step(step), 0) if self.allowed is None else (self.allowed, step)
+            out[here] = self.log_p(bads, at[here], more=more)
         return probabilities(out)
 
-    def last(self, error: float, at: IntArray, allowed: Allowed | None, above: IntArray | None = None) -> IntArray:
+    def last(self, error: float, at: IntArray, above: IntArray | None = None) -> IntArray:
         """Return the last step with p ≤ ``error`` by halving; from known steps on the next one is tried first."""
-        steps = self.grid.size if allowed is None else max(sum(test.contrast.rows) for test in self.tests) // 2 + 1
+        steps = self.grid.size if self.allowed is None else max(sum(test.contrast.rows) for test in self.tests) // 2 + 1
         low, high = np.full(at.size, -1) if above is None else above.copy(), np.full(at.size, steps - 1)
         near = above is not None
         while (moving := np.flatnonzero(low < high)).size:
             middle = low[moving] + 1 if near else (low[moving] + high[moving] + 1) // 2
-            reached = self.along(middle, at[moving], allowed) <= error
+            reached = self.along(middle, at[moving]) <= error
             low[moving[reached]], high[moving[~reached]], near = middle[reached], middle[~reached] - 1, False
         return low
 
@@ -139,26 +136,20 @@ class RankEvidence:
 
         Of all of them, by default, those that no look tells apart are looked at once.
         """
-        if hypotheses is None:
-            of_tests = []
-            for test, bad in zip(self.tests, bads, strict=True):
-                few, classes = test.by_class(bad.total) if test.n_features > A_TASK else (test, slice(None))
-                of_tests.append(self._of_test(few, bad, None)[classes])
-            return np.concatenate(of_tests)
-        order = np.argsort(hypotheses, kind="stable")
-        rising, start, out = hypotheses[order], 0, np.empty(hypotheses.size)
+        asked = np.arange(self.n_hypotheses) if hypotheses is None else hypotheses
+        order, start, out = np.argsort(asked, kind="stable"), 0, np.empty(asked.size)
+        rising, goal = asked[order], float(np.log(self.level / self.n_hypotheses)) - ROUNDING
         for test, bad in zip(self.tests, bads, strict=True):
-            first, last = np.searchsorted(rising, (start, start + test.n_features))
-            if last > first:
-                out[order[first:last]] = self._of_test(test, bad, rising[first:last] - start, more=more)
-            start += test.n_features
+            case, end = WorstCase(bad, more, self.side, self.missing, goal), start + test.n_features
+            if hypotheses is None:
+                few, classes = test.by_class(bad.total) if test.n_features > A_TASK else (test, slice(None))
+                out[start:end] = few.log_p(case, n_threads=count_threads(self.n_jobs))[classes]
+            else:
+                first, last = np.searchsorted(rising, (start, end))
+                features = rising[first:last] - start
+                out[order[first:last]] = test.log_p(case, features, n_threads=count_threads(self.n_jobs))
+            start = end
         return out
-
-    def _of_test(self, test: GroupTest, bad: BadRows, features: IntArray | None, *, more: int = 0) -> FloatArray:
-        """Return log p of some features in one test."""
-        goal = float(np.log(self.level / self.n_hypotheses)) - ROUNDING
-        case = WorstCase(bad, more, self.side, self.missing, goal)
-        return test.log_p(case, features, n_threads=count_threads(self.n_jobs))
 
 
 # Counting.
@@ -190,8 +181,8 @@ def count(
         for stratum in range(n_strata):
             other = REST if contrast.reference == REST else stratum * n_labels + contrast.reference
             against[sweeps.index(contrast.reference), stratum * n_labels + contrast.label] = other
-    counts = engine_of(table.source).rank_counts(
-        table, within * n_labels + codes, stratum_of, against, skip_missing=missing, n_jobs=n_jobs, progress=progress
+    counts = engine_of(table.source, n_jobs, progress).rank_counts(
+        table, within * n_labels + codes, stratum_of, against, skip_missing=missing
     )
     tests = _tests_of(counts, contrasts, [sweeps.index(contrast.reference) for contrast in contrasts], n_strata)
     if not min_effect:
@@ -257,42 +248,7 @@ def strata_of(labels: IntArray, strata: IntArray | None = None) -> Strata:
     return [pair for pair in rows if pair[0].size and pair[1].size]
 
 
-# Shifts and their intervals; differences that are walked.
-
-
-def map_differences(
-    source: Source,
-    columns: IntArray,
-    labels: IntArray,
-    work: Callable[[FloatArray], FloatArray],
-    strata: IntArray | None = None,
-) -> FloatArray:
-    """Put side by side what ``work`` makes of all differences of rows labelled 1 and 0 within strata, by columns.
-
-    Groups of more than `MOST_WALKED` rows are thinned: all differences would be quadratic in the rows.
-    """
-    sizes = [int(np.sum(labels == g)) for g in (1, 0)]
-    at_once = max(1, DIFFERENCES_AT_ONCE // math.prod(min(size, MOST_WALKED) for size in sizes))
-    shares = [min(1.0, MOST_WALKED / max(1, size)) for size in sizes]
-    out = []
-    for k in range(0, columns.size, at_once):
-        piece, differences = source.take(columns[k : k + at_once]), []
-        for rows in strata_of(labels, strata):
-            high, low = (_thinned(piece[own], share) for own, share in zip(rows, shares, strict=True))
-            differences.append((high[:, np.newaxis] - low[np.newaxis]).reshape(-1, piece.shape[1]))
-        out.append(work(np.concatenate(differences)))
-    return np.concatenate(out, axis=-1)
-
-
-def _thinned(values: FloatArray, share: float) -> FloatArray:
-    """Return the values of a group, or a share of the order statistics of each column; what is missing stays out."""
-    n = values.shape[0]
-    if share == 1.0:
-        return values
-    ordered = np.sort(values, axis=0)  # NaN goes to the end
-    present, kept = np.sum(~np.isnan(ordered), axis=0), max(1, round(share * n))
-    at = ((np.arange(kept) + 0.5)[:, np.newaxis] * present / kept).astype(np.intp)
-    return np.asarray(np.take_along_axis(ordered, np.minimum(at, n - 1), axis=0))
+# Shifts and their intervals.
 
 
 def shift(
@@ -316,9 +272,14 @@ def shift(
     gaps = missing and sum(map(sum, sizes)) < sum(first.size + second.size for first, second in strata)
     moved = most_moved(np.array(sizes[:1]), np.array(sizes[1:]), bad, missing=gaps)
     rank = total + 1 - critical - int(moved[0])
-    low = _ordered(pairs, rank) if rank >= 1 and side is not Side.DOWN else -np.inf
-    high = _ordered(pairs, total + 1 - rank) if rank >= 1 and side is not Side.UP else np.inf
-    return _median(pairs, total), low, high
+    (a, b), ends = map(np.concatenate, zip(*pairs, strict=True)), np.cumsum(sizes, axis=1)
+
+    def ordered(k: int) -> float:
+        return centres.order_statistic(a, b, ends, k, np.nan, np.nan)[0]
+
+    low = ordered(rank) if rank >= 1 and side is not Side.DOWN else -np.inf
+    high = ordered(total + 1 - rank) if rank >= 1 and side is not Side.UP else np.inf
+    return centres.pair_median(a, b, ends, np.nan, np.nan), low, high
 
 
 def shifts(
@@ -330,26 +291,3 @@ def shifts(
     """
     values = snapped(values, grid)
     return np.array(list(each(partial(shift, strata=strata, **options), list(values.T), count_threads(n_jobs))))
-
-
-def _median(pairs: list[tuple[FloatArray, FloatArray]], total: int) -> float:
-    if len(pairs) == 1:
-        return centres.median_difference(*pairs[0])
-    low, high = _ordered(pairs, (total + 1) // 2), _ordered(pairs, total // 2 + 1)
-    return 0.5 * low + 0.5 * high
-
-
-def _ordered(pairs: list[tuple[FloatArray, FloatArray]], k: int) -> float:
-    """Return the k-th smallest of all differences a_i − b_j within pairs of sorted arrays, by narrowing down."""
-    if len(pairs) == 1:
-        return centres.ordered_difference(*pairs[0], k)
-    with np.errstate(over="ignore"):
-        low, high = min(a[0] - b[-1] for a, b in pairs), max(a[-1] - b[0] for a, b in pairs)
-    while low < high:
-        middle = 0.5 * low + 0.5 * high
-        parts = [centres.split_differences(a, b, middle if middle < high else low) for a, b in pairs]
-        if sum(part[0] for part in parts) >= k:
-            high = max(part[1] for part in parts)
-        else:
-            low = min(part[2] for part in parts)
-    return float(high)

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from types import ModuleType
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._evidence.signs import OfRows, all_sizes, levels_used
+from sparsemean._evidence.signs import all_sizes
 from sparsemean._kernels import rounding
 from sparsemean._stats.arrays import present_sorted, sort_columns
-from sparsemean._stats.decision import Allowed, Rule, probabilities, rejected
-from sparsemean._stats.nulls import Stage, Stages, stage_of, stages_up_to
+from sparsemean._stats.decision import (
+    Allowed,
+    Flags,
+    OfRows,
+    Rule,
+    Stage,
+    Stages,
+    probabilities,
+    rejected,
+    stages_up_to,
+)
 from sparsemean._stats.planning import first_error
 from sparsemean._stats.signed_ranks import (
     LOG_2,
@@ -38,8 +46,7 @@ COMMON = 0.5
 """Where intervals have less of the shortest one in common, they are taken to be about different centres."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RankSums:
+class RankSums(NamedTuple):
     """What the ranks of some features are: (features,) arrays, and (2, caps, features) for both signs."""
 
     values: IntArray
@@ -51,18 +58,6 @@ class RankSums:
     doubled: npt.NDArray[np.int64]
     """The smallest T + T' of any order of values of one size, T' of that order reversed: at most twice the larger of
     the two, each of which has the null of values without ties. As a least sum it moves by no more than they do."""
-
-    @classmethod
-    def joined(cls, parts: Sequence[RankSums]) -> RankSums:
-        """Put those of several features side by side."""
-        every = zip(*((part.values, part.repeats, part.low, part.doubled) for part in parts), strict=True)
-        return cls(*(np.concatenate(arrays, axis=-1) for arrays in every))
-
-    def of(self, features: IntArray) -> RankSums:
-        """Return those of some features."""
-        return RankSums(
-            self.values[features], self.repeats[features], self.low[..., features], self.doubled[..., features]
-        )
 
 
 def rank_sums(
@@ -116,8 +111,8 @@ class SignedRankEvidence(OfRows):
     n_rows: int
     n_hypotheses: int
     """Features, ranked or not."""
-    error: float
-    """The p-value that a cap must be able to reach: that of the first step of the rule that selects."""
+    stages: Stages
+    """Which caps are looked at for how many bad rows."""
     features: IntArray
     filter_slack: IntArray
     """Bad rows up to which each of ``features`` passes the filter."""
@@ -126,10 +121,9 @@ class SignedRankEvidence(OfRows):
     sides: tuple[int, ...] = (UP, DOWN)
     ties_against: bool = False
     """Whether ties count against rejection however many there are, so that p rises with the null value."""
-    indices: tuple[int, ...] = ()
-    """Caps that are looked at for any number of bad rows; see `stages` where it is empty."""
     alpha_shares: float = 0.0
     """Share of the error that the caps that are looked at have together, at least."""
+    start: int = 0
 
     def p_values(self, allowed: Allowed, some: IntArray | None = None) -> tuple[IntArray, FloatArray, FloatArray]:
         """Return the features whose p-value is below 1, or ``some``, p and log p."""
@@ -142,46 +136,23 @@ class SignedRankEvidence(OfRows):
         """Return what a rule selects where no row is bad."""
         return self.features[rejected(rule, probabilities(self.log_p(0)), self.n_hypotheses)]
 
-    def along(self, steps: IntArray, at: IntArray, allowed: Allowed | None) -> FloatArray:
-        """Return p of some features, each for so many bad rows, or for so many beyond those allowed for."""
-        indices = np.searchsorted(self.features, at)
-        if allowed is None:
-            return probabilities(self.log_p(steps, indices))
-        slack = self.step_of(allowed)
-        return probabilities(self._beyond(slack).log_p(slack + steps, indices))
+    def along(self, steps: IntArray, at: IntArray) -> FloatArray:
+        """Return p of some features, each for so many bad rows."""
+        return probabilities(self.log_p(self.start + steps, np.searchsorted(self.features, at)))
 
-    @cached_property
-    def caps(self) -> tuple[int, ...]:
-        """Caps of the ranks."""
-        return caps_of(self.n_rows)
-
-    @cached_property
-    def shares(self) -> FloatArray:
-        """Shares of the error that they have."""
-        return shares_of(self.n_rows)
-
-    @cached_property
-    def stages(self) -> Stages:
-        """Which caps are looked at for how many bad rows."""
-        if self.indices:
-            return (Stage(NO_END, self.indices),)
-        return rank_stages(self.n_rows, error=self.error, sides=len(self.sides))
-
-    def last(self, error: float, at: IntArray, allowed: Allowed | None, above: IntArray | None = None) -> IntArray:
-        """Return the largest number of bad rows, or of rows beyond those allowed for, with p ≤ ``error``, else −1.
+    def last(self, error: float, at: IntArray, above: IntArray | None = None) -> IntArray:
+        """Return the largest number of bad rows with p ≤ ``error``, else −1.
 
         At those ``above`` it is known to be so small: most often the next number is asked for in vain.
         """
         goal, indices = np.log(error), np.searchsorted(self.features, at)
-        start = 0 if allowed is None else self.step_of(allowed)
-        evidence = self if allowed is None else self._beyond(start)
-        high = np.minimum(self.filter_slack[indices], self.n_rows // 2) - start
+        high = np.minimum(self.filter_slack[indices], self.n_rows // 2) - self.start
         low, near = (np.full(at.size, -1), False) if above is None else (above.copy(), True)
         while (moving := np.flatnonzero(low < high)).size:
             least, most = low[moving, np.newaxis], high[moving, np.newaxis]
             step = 1 + np.arange(min(ASKED, max(1, ASKED_OF_FEW // moving.size)))
             asked = np.minimum(least + step, most) if near else least - (least - most) * step // (step.size + 1)
-            p = evidence.log_p(start + asked.ravel(), np.repeat(indices[moving], step.size)).reshape(asked.shape)
+            p = self.log_p(self.start + asked.ravel(), np.repeat(indices[moving], step.size)).reshape(asked.shape)
             reached = np.sum(np.logical_and.accumulate(p <= goal, axis=1), axis=1)
             ends, feature, near = np.concatenate((least, asked, most + 1), axis=1), np.arange(moving.size), False
             low[moving], high[moving] = ends[feature, reached], ends[feature, reached + 1] - 1
@@ -202,16 +173,16 @@ class SignedRankEvidence(OfRows):
 
     def _least(self, bad: IntArray, at: IntArray, indices: tuple[int, ...]) -> FloatArray:
         """Return log of the smallest p of some caps and both sides, each over its share of the error."""
-        best = np.full(at.size, np.inf)
+        best, caps, shares = np.full(at.size, np.inf), caps_of(self.n_rows), shares_of(self.n_rows)
         for side in self.sides if len(self.sums) > 1 or len(self.sides) == 1 else (None,):
-            sums = self.sums[-1 if side == DOWN else 0].of(at)
+            sums = RankSums(*(array[..., at] for array in self.sums[-1 if side == DOWN else 0]))
             for index in indices:
-                share = self.shares[index] / max(self.alpha_shares, self.shares[list(indices)].sum())
+                share = shares[index] / max(self.alpha_shares, shares[list(indices)].sum())
                 low, doubled = sums.low[:, index], sums.doubled[:, index]
                 # Where both sides count, one is asked, and twice its p-value is at least twice the smaller one.
                 down = doubled[DOWN] > doubled[UP]
                 chosen = (x[side] if side is not None else np.where(down, x[DOWN], x[UP]) for x in (low, doubled))
-                best = np.minimum(best, self._one(bad, sums, *chosen, cap=self.caps[index]) - np.log(share))
+                best = np.minimum(best, self._one(bad, sums, *chosen, cap=caps[index]) - np.log(share))
         return np.asarray(best + np.log(len(self.sides)))
 
     def _one(self, bad: IntArray, sums: RankSums, low: IntArray, doubled: IntArray, *, cap: int) -> FloatArray:
@@ -225,31 +196,43 @@ class SignedRankEvidence(OfRows):
             out[at] = np.maximum(out[at], LOG_2 + log_tails(sums.values[at], cap, halves))
         return np.asarray(np.minimum(0.0, out))
 
-    def _beyond(self, allowed: int) -> SignedRankEvidence:
+    def beyond(self, allowed: Allowed) -> SignedRankEvidence:
         """Return what bounds p once further rows have been replaced: the p-values of this for so many more bad rows.
 
         The caps are those that are looked at for ``allowed`` bad rows, which share the error with those looked at for
         fewer: p is the largest for that number or fewer.
         """
-        return replace(
-            self,
-            indices=stage_of(self.stages, allowed),
-            alpha_shares=float(self.shares[list(self.stages[0].indices)].sum()),
-        )
+        start, shares = self.step_of(allowed), shares_of(self.n_rows)[list(self.stages[0].indices)]
+        stages = (Stage(NO_END, stages_up_to(self.stages, start)[-1][1]),)
+        return replace(self, stages=stages, alpha_shares=float(shares.sum()), start=start)
 
 
 # Intervals by inversion.
 
 
-def of_levels(levels: list[FloatArray], plan: Plan, *, error: float) -> FloatArray:
-    """Return the null values that the test of a plan does not reject, of `sort_levels` of bucket means, as two rows.
+def of_levels(
+    levels: list[FloatArray], wanted: Sequence[int], plan: Plan, *, selected: Flags, error: float
+) -> tuple[FloatArray, Flags]:
+    """Return the null values that the test of a plan does not reject, as two rows; levels that are wanted are sorted.
 
-    Of one side the other end is infinite.
+    Of one side the other end is infinite. Tests leave zeros out. Where these are at least a tenth of all, an interval
+    of all values would be about another centre than the test, and often hold zero beside a test that rejects it: that
+    of ``selected`` columns is by the same test of the other values, and is flagged.
     """
-    if plan.question.test == "ranks":
-        return rank_interval(levels[0], plan, error=error)
-    used, side = [levels[level] for level in levels_used(plan)], plan.question.side
-    return np.stack(side.interval(*all_sizes(used, error=error * 2 / side.number, bad_rows=plan.bad_rows)))
+    question, used = plan.question, [levels[level] for level in wanted]
+    for means in used:
+        means.sort(axis=0)
+    if question.test == "ranks":
+        ends = rank_interval(levels[0], plan, error=error)
+    else:
+        shared = error * 2 / question.side.number
+        ends = np.stack(question.side.interval(*all_sizes(used, error=shared, bad_rows=plan.bad_rows)))
+    many = selected & (REPEAT_SHARE * np.sum(levels[0] == 0, axis=0) >= levels[0].shape[0])
+    many &= question.min_effect == 0 and plan.walk.dealing == "blocks"
+    if many.any():
+        rows = levels[0][:, many]
+        ends[:, many] = rank_interval(np.where(rows == 0, np.nan, rows), plan, error=error)
+    return ends, many
 
 
 def rank_interval(values: FloatArray, plan: Plan, *, error: float) -> FloatArray:
@@ -264,24 +247,6 @@ def rank_interval(values: FloatArray, plan: Plan, *, error: float) -> FloatArray
         for bad, indices in stages_up_to(stages, plan.bad_rows)
     ])  # fmt: skip
     return np.stack((each[:, 0].min(axis=0), each[:, 1].max(axis=0)))
-
-
-def given_nonzero(
-    levels: list[FloatArray], plan: Plan, ends: FloatArray, *, error: float
-) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-    """Return intervals of values that are not zero where zeros are at least a tenth of all, and say where.
-
-    Tests leave zeros out. Where these are many, an interval of all values would be about another centre than the test,
-    and often hold zero beside a test that rejects it; the same test of the other values agrees with it.
-    """
-    zeros = np.sum(levels[0] == 0, axis=0)
-    many = np.flatnonzero((REPEAT_SHARE * zeros >= levels[0].shape[0]) & (plan.question.min_effect == 0))
-    changed = np.zeros(ends.shape[1], dtype=bool)
-    if many.size:
-        rows = levels[0][:, many]
-        ends[:, many] = rank_interval(np.where(rows == 0, np.nan, rows), plan, error=error)
-        changed[many] = True
-    return ends, changed
 
 
 def by_ranks(
@@ -339,13 +304,3 @@ def joint(each: FloatArray) -> FloatArray:
     if beyond.max() > 0:
         return np.asarray(each[:, int(beyond.argmax())])
     return np.array((each[0].min(), each[1].max()))
-
-
-def end_at_null(low: FloatArray, high: FloatArray) -> npt.NDArray[np.bool_]:
-    """Say which intervals, less their null value, end exactly there, or hold a single value.
-
-    Only values that are the null value do the first. Tests look at the others alone, the interval is one of all, so
-    that beside a selection such an interval would contradict it. The second is what few different values do: the one
-    centre about which they could be symmetric.
-    """
-    return np.asarray((low == 0) | (high == 0) | (low == high))

@@ -10,26 +10,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from sparsemean._stats.arrays import group_indices, namespace, near, on_device, on_host, present_sorted
 from sparsemean._stats.arrays import place as device_of
-from sparsemean._stats.decision import Allowed, Flags, Rule
+from sparsemean._stats.decision import Allowed, Flags, OfRows, Rule, Stage, Stages, stages_up_to
 from sparsemean._stats.nulls import (
     Null,
     SignTestNull,
-    Stage,
-    Stages,
     least_majorities,
     sign_test_stages,
-    stage_of,
-    stages_up_to,
     times,
 )
-from sparsemean._stats.planning import bad_rows, first_error
-from sparsemean._util.plans import BadRows, Plan, Shares, Side
+from sparsemean._stats.planning import first_error
+from sparsemean._util.plans import Plan, Side
 from sparsemean._util.records import NO_END, CountArray, Counts, FloatArray, IntArray
 
 FEW = 100_000
@@ -40,31 +36,6 @@ BELOW_ONE = float(np.nextafter(1.0, 0.0))
 """Features that do not reach it have p = 1: they need no look at their p-values."""
 LEAST = 1e-290
 """p-values below this are looked at as logarithms."""
-
-
-class OfRows:
-    """Evidence of one sample, one contrast without a reference: the grid is all numbers of bad rows up to half."""
-
-    n_contrasts: ClassVar[int] = 1
-    n_rows: int
-    """Rows (subjects) that may be bad."""
-
-    def step_of(self, allowed: Allowed) -> int:
-        """Return the number of bad rows."""
-        (bad,) = allowed
-        return bad.label
-
-    def share_of(self, allowed: Allowed) -> float:
-        """Return it as a share of all rows."""
-        return self.step_of(allowed) / self.n_rows
-
-    def at_share(self, shares: Shares) -> Allowed:
-        """Return how many rows are bad where such a share may be."""
-        return (BadRows(0, bad_rows(self.n_rows, shares.label)),)
-
-    def as_shares(self, steps: IntArray) -> FloatArray:
-        """Return numbers of bad rows as shares of all; NaN for −1."""
-        return namespace(steps).where(steps < 0, np.nan, steps / self.n_rows)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +56,7 @@ class SlackEvidence(OfRows):
     """Which statistics are looked at for how many bad rows; all for any number where it is not told."""
     alpha_shares: int = 0
     """How many share the error at least, looked at or not."""
+    start: int = 0
     kept: dict[str, tuple[Any, Any]] = field(default_factory=dict, init=False, repr=False)
     """What was moved to the host last: those who ask for the same again need not wait for a device."""
 
@@ -176,7 +148,7 @@ class SlackEvidence(OfRows):
         """
         features, some = self.candidates(allowed)
         slack = self.step_of(allowed)
-        indices = stage_of(self.stages, slack)
+        indices = stages_up_to(self.stages, slack)[-1][1]
         p = some.p_at(slack)
         return features, namespace(p).asarray(indices)[p[list(indices)].argmin(axis=0)]
 
@@ -244,40 +216,29 @@ class SlackEvidence(OfRows):
             found = self.reaching(rule.next_error(passed, self.n_hypotheses), 0)
         return on_host(found)
 
-    def along(self, steps: IntArray, at: IntArray, allowed: Allowed | None) -> FloatArray:
-        """Return p of some features, each for so many bad rows, or for so many beyond those allowed for."""
-        some = self.to_host(at)
-        if allowed is None:
-            return some.combined(steps)
-        slack = self.step_of(allowed)
-        return some._beyond(slack).combined(slack + steps)
+    def along(self, steps: IntArray, at: IntArray) -> FloatArray:
+        """Return p of some features, each for so many bad rows."""
+        return self.to_host(at).combined(self.start + steps)
 
-    def _beyond(self, allowed: int) -> SlackEvidence:
+    def beyond(self, allowed: Allowed) -> SlackEvidence:
         """Return what bounds p once further rows have been replaced: they do not change which sizes are looked at.
 
         Those stay that are looked at for ``allowed`` bad rows. For fewer there may be more, whose p-values count as
         well: none exceeds the smallest of the sizes that stay times the number of all.
         """
-        indices = stage_of(self.stages, allowed)
-        return replace(self, stages=(Stage(NO_END, indices),), alpha_shares=len(self.stages[0].indices))
+        start, shares = self.step_of(allowed), len(self.stages[0].indices)
+        stages = (Stage(NO_END, stages_up_to(self.stages, start)[-1][1]),)
+        return replace(self, stages=stages, alpha_shares=shares, start=start)
 
-    def last(
-        self,
-        error: float,
-        at: IntArray,
-        allowed: Allowed | None,
-        above: IntArray | None = None,  # noqa: ARG002
-    ) -> IntArray:
-        """Return the largest number of bad rows, or of rows beyond those allowed for, with p ≤ ``error``."""
+    def last(self, error: float, at: IntArray, above: IntArray | None = None) -> IntArray:  # noqa: ARG002
+        """Return the largest number of bad rows with p ≤ ``error``."""
         some, most = self.to_host(at), self.n_rows // 2
-        slack = 0 if allowed is None else self.step_of(allowed)
-        some = some if allowed is None else some._beyond(slack)
         out, alive, first = np.full(at.size, -1), np.ones(at.size, dtype=bool), -NO_END
         for (last, _), margin in zip(some.stages, some._margins(error), strict=True):
             reached = np.minimum(margin, min(last, most)).astype(np.intp)
             out = np.where(alive & (reached >= first), np.maximum(out, reached), out)
             alive, first = alive & (margin >= last), last + 1
-        return np.asarray(np.maximum(out - slack, -1))
+        return np.asarray(np.maximum(out - self.start, -1))
 
 
 def of_signs(counts: Counts, n_rows: int, *, side: Side = Side.BOTH) -> SlackEvidence:
@@ -433,18 +394,6 @@ def _frame_there(numbers: Numbers, looks: Factored, device: int) -> tuple[IntArr
 
 
 # Intervals: order statistics of bucket means.
-
-
-def levels_used(plan: Plan) -> list[int]:
-    """Return the levels of buckets that intervals rest on: all sizes that are counted."""
-    return [0] if plan.walk.dealing == "paper" else [size.bit_length() - 1 for size in plan.walk.bucket_sizes]
-
-
-def sort_levels(levels: list[FloatArray], plan: Plan) -> list[FloatArray]:
-    """Sort each column of those levels of bucket means that values and intervals rest on, where they lie."""
-    for level in levels_used(plan):
-        levels[level].sort(axis=0)
-    return levels
 
 
 @lru_cache(maxsize=256)

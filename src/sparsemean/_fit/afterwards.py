@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -12,22 +13,21 @@ from sparsemean._counts.sketch import check_names
 from sparsemean._data import as_table
 from sparsemean._data.source import Checksum
 from sparsemean._data.table import FileContext, Table
-from sparsemean._evidence import groups, signed_ranks, signs
-from sparsemean._fit import covariates, mean, mean_difference
+from sparsemean._evidence import signed_ranks
+from sparsemean._fit import covariates, mean
 from sparsemean._fit.data import FitData
 from sparsemean._fit.from_sketch import as_counted
+from sparsemean._fit.two_sample import located
 from sparsemean._kernels import rounding
 from sparsemean._stats import path
-from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.decision import Allowed, Decision
 from sparsemean._stats.effects import GroupEffects, effect_columns
 from sparsemean._stats.planning import bad_pairs, bad_rows, check_shares, of_question
 from sparsemean._util.checks import fraction_of_rows
-from sparsemean._util.plans import Plan
-from sparsemean._util.records import BucketSpec, FloatArray, IntArray, Uncertified
+from sparsemean._util.plans import BadRows, Plan
+from sparsemean._util.records import FloatArray, IntArray, Uncertified
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate, Located
-from sparsemean.result.comparison import Comparison
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,18 +64,11 @@ def rows_of(estimate: Estimate, X: Any = None, covariate: Any = None, columns: I
         check_names(table.feature_names, estimate.feature_names, "the fit")
     if again and (adjusted or covariate is not None):
         table = _adjusted_again(estimate, table, covariate, reduced)
-    data = dealt(estimate, table)
+    data = FitData.of(table, estimate.plan, seed=estimate.seed, units=estimate.units)
     # What lies in memory its owner may have changed since; a file is told by its own fingerprint.
     if again or (table.source.in_memory and estimate.checksum is not None):
         return _as_fitted(estimate, data, again, columns)
     return data
-
-
-def dealt(estimate: Estimate, table: Table) -> FitData:
-    """Return the rows of a table in the buckets of an estimate."""
-    plan, units = estimate.plan, estimate.units
-    buckets = BucketSpec(assign_buckets(plan, estimate.seed, units), estimate.shift, plan.question.missing == "omit")
-    return FitData(table, buckets, plan, seed=estimate.seed, units=units)
 
 
 def _adjusted_again(estimate: Estimate, table: Table, covariate: Any, reduced: bool) -> Table:
@@ -121,64 +114,46 @@ def checksum_of(estimate: Estimate) -> Checksum | None:
     return estimate.checksum
 
 
-def at(estimate: Estimate, contamination: Any) -> Estimate:
-    """Decide again for another share of bad rows; see `Estimate.at`."""
-    if estimate.plan.question.selection == "paper":
+def at(tests: Sequence[Estimate], contamination: Any) -> list[Estimate]:
+    """Decide again, all tests of groups together, for another share of bad rows; see `Estimate.at`."""
+    first = tests[0]
+    if first.plan.question.selection == "paper":
         raise InputError("selection", "be one with an error rate", "'paper'", "fit again with another contamination")
-    if estimate.decision.evidence is None:
+    if first.decision.evidence is None:
         advice = "curve() and max_contamination are kept; to decide again, fit again"
         raise InputError("estimate", "still have its evidence, which files and pickles leave out", "none", advice)
-    plan, allowed = plan_at(estimate, contamination)
-    return of_decision(estimate, plan, estimate.decision.at(allowed))
-
-
-def of_decision(estimate: Estimate, plan: Plan, decision: Decision) -> Estimate:
-    """Return an estimate after it was decided again."""
-    return _decided(estimate, plan, decision.without(estimate.decision.skipped))
-
-
-def compared_at(comparison: Comparison, contamination: Any) -> Comparison:
-    """Let several tests of groups decide again together; see `Comparison.at`."""
-    results = comparison.results
-    first = next(iter(results.values()))
-    if first.decision.whole is None or first.decision.evidence is None:
-        return replace(comparison, results={key: at(each, contamination) for key, each in results.items()})
-    whole = first.decision.whole.at(plan_at(first, contamination)[1])
-    return replace(
-        comparison,
-        results={
-            key: of_decision(each, plan_at(each, contamination)[0], whole.of(each.decision.contrast))
-            for key, each in results.items()
-        },
-    )
+    plans = [plan_at(each, contamination) for each in tests]
+    again = first.decision.at(plans[0][1])
+    return [
+        decided_again(each, plan, again.of(each.decision.contrast))
+        for each, (plan, _) in zip(tests, plans, strict=True)
+    ]
 
 
 def plan_at(estimate: Estimate, contamination: Any) -> tuple[Plan, Allowed]:
     """Return the plan with another share of bad rows, and what is allowed for then; of pairs, of both of their rows."""
-    plan = of_question(estimate.plan, shares=check_shares(contamination), looked=True)
-    if plan.sizes:
-        shares = check_shares(contamination)
-        assert estimate.decision.evidence is not None
-        allowed = estimate.decision.evidence.at_share(shares)
-        own = allowed[estimate.decision.contrast]
-        return replace(plan, contamination=max(shares), bad_rows=own.total, bad_by_group=own), allowed
-    share = fraction_of_rows(contamination) if not estimate.paired else max(check_shares(contamination))
-    bad = bad_pairs(plan.n_units, check_shares(contamination)) if estimate.paired else bad_rows(plan.n_units, share)
+    plan, shares, evidence = estimate.plan, check_shares(contamination), estimate.decision.evidence
+    assert evidence is not None
+    if not plan.sizes and not estimate.paired:
+        fraction_of_rows(contamination)  # there is one share
+    if estimate.paired:
+        allowed: Allowed = (BadRows(0, bad_pairs(plan.n_units, shares)),)
+    else:
+        allowed = evidence.at_share(shares)
+    own = allowed[estimate.decision.contrast]
     if estimate.mean_test is not None and estimate.mean_test.rows is not None:
-        mean.refuse_without_scale(bad > 0)
-    plan = replace(plan, contamination=share, bad_rows=bad)
-    return plan, (plan.bad,)
+        mean.refuse_without_scale(own.total > 0)
+    plan = replace(plan, contamination=max(shares), bad_rows=own.total, bad_by_group=own if plan.sizes else None)
+    return of_question(plan, shares=shares, looked=True), allowed
 
 
-def _decided(estimate: Estimate, plan: Plan, decision: Decision) -> Estimate:
+def decided_again(estimate: Estimate, plan: Plan, decision: Decision) -> Estimate:
     """Return an estimate with another decision: values that are known stay, what is not known is NaN."""
-    support, before = decision.support, estimate.support
-    same = plan.bad == estimate.plan.bad
-    known = np.isin(support, before)
+    decision = decision.without(estimate.decision.skipped)
+    support, before, same = decision.support, estimate.support, plan.bad == estimate.plan.bad
     value = np.zeros(plan.n_features) if estimate.shift is None else estimate.shift.copy()
-    value[support] = np.where(known, estimate.mean[support], np.nan)
-    ends = np.full_like(estimate.intervals, np.nan)
-    skewed = np.full_like(estimate.skewed, -1)
+    value[support] = np.where(np.isin(support, before), estimate.mean[support], np.nan)
+    ends, skewed = np.full_like(estimate.intervals, np.nan), np.full_like(estimate.skewed, -1)
     skewed[support] = estimate.skewed[support]
     if same:
         ends[support] = estimate.intervals[support]
@@ -187,7 +162,7 @@ def _decided(estimate: Estimate, plan: Plan, decision: Decision) -> Estimate:
         effects = GroupEffects(**effect_columns(effects, support, before), scale=effects.scale)
     return replace(
         estimate, plan=plan, decision=decision, located=Located(support, value, ends, skewed, effects),
-        status=replace(estimate.status, messages=tuple(dict.fromkeys((*said, *(() if same else (AGAIN,)))))),
+        status=replace(estimate.status, messages=said if same or AGAIN in said else (*said, AGAIN)),
     )  # fmt: skip
 
 
@@ -204,33 +179,25 @@ def curve(estimate: Estimate) -> pd.DataFrame:
     return pd.DataFrame({"contamination": shares, "bad_rows": bad, "selected": left})
 
 
-def intervals_of(estimate: Estimate, columns: IntArray, error: float, data: FitData) -> FloatArray:
+def intervals_of(
+    estimate: Estimate, columns: IntArray, error: float, table: Table, data: FitData | None = None
+) -> FloatArray:
     """Return intervals of some features, each at ``error``, from the data of the fit; see `Estimate.interval`."""
-    plan, support, table = estimate.plan, estimate.support, data.table
-    if estimate.mean_test is not None:
-        return mean.intervals_of(estimate, columns, error, data)
-    if estimate.difference_test is not None:
-        return mean_difference.intervals_of(estimate, columns, error, table)
+    plan, support = estimate.plan, estimate.support
     if estimate.labels is not None:
-        options: dict[str, Any] = {
-            "error": error, "bad": plan.bad, "side": plan.question.side, "grid": table.source.grid,
-        }  # fmt: skip
-        strata = groups.strata_of(estimate.labels, estimate.strata)
-        pieces = table.source.takes_of(columns)
-        found = [
-            groups.shifts(piece, strata, missing=plan.question.missing == "omit", **options) for _, piece in pieces
-        ]
-        return np.concatenate(found)[:, 1:]
+        test, of = estimate.difference_test, (estimate.labels, estimate.strata)
+        pieces = located(table, plan, *of, columns, test=test, error=error)
+        return np.concatenate([found[:, 1:] for *_, found in pieces])
+    data = data or FitData.of(table, plan, seed=estimate.seed, units=estimate.units)
+    if estimate.mean_test is not None:
+        return mean.inverted(mean.unit_table(data), columns, test=estimate.mean_test, error=error, plan=plan)[1:].T
+
+    wanted = data.buckets.partition.wanted
 
     def work(levels: list[FloatArray], which: IntArray) -> FloatArray:
-        levels = signs.sort_levels(levels, plan)
-        ends = signed_ranks.of_levels(levels, plan, error=error)
-        if plan.walk.dealing == "blocks":
-            other, _ = signed_ranks.given_nonzero(levels, plan, ends.copy(), error=error)
-            ends = np.where(np.isin(which, support), other, ends)
-        return ends
+        return signed_ranks.of_levels(levels, wanted, plan, selected=np.isin(which, support), error=error)[0]
 
-    ends = data.means(columns, work, signs.levels_used(plan)[-1] + 1).T
+    ends = data.means(columns, work, data.buckets.partition.depth).T
     if estimate.shift is not None:
         null = estimate.shift[columns][:, np.newaxis]
         ends = rounding.settle(ends, 0.0, null, precision=data.precision)
@@ -246,8 +213,6 @@ def walks_of(estimate: Estimate, columns: IntArray, last: int, data: FitData) ->
         unit = np.ones(means.shape[1]) if plan.question.selection == "paper" else path.units_of(means)
         return np.asarray(unit * path.walk(means / unit, **scales, times=range(last + 1)))
 
-    if estimate.labels is not None:
-        return groups.map_differences(data.table.source, columns, estimate.labels, work, estimate.strata)
     out = np.empty((last + 1, columns.size))
     for size in np.unique(estimate.bucket_size[columns]):
         at = np.flatnonzero(estimate.bucket_size[columns] == size)

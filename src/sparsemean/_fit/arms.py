@@ -9,7 +9,7 @@ import numpy as np
 from sparsemean._data.source import Source
 from sparsemean._data.table import Table
 from sparsemean._evidence.ranks import Contrast
-from sparsemean._fit import mean_difference, one_sample, two_sample
+from sparsemean._fit import one_sample, two_sample
 from sparsemean._fit.afterwards import FITTED, rows_of
 from sparsemean._fit.suspects import ELSEWHERE
 from sparsemean._kernels.influence import ERROR
@@ -121,13 +121,11 @@ def _of_test(estimate: Estimate, table: Table, level: float, moved: FloatArray) 
     test, labels, plan = estimate.difference_test, estimate.labels, estimate.plan
     assert test is not None
     assert labels is not None
-    every, tested = np.arange(plan.n_features), np.ones(labels.size, dtype=bool)
-    if test.rows is not None:
-        tested = np.isin(np.arange(labels.size), test.rows)
-    label, reference = (np.flatnonzero((labels == group) & tested) for group in (1, 0))
-    difference = mean_difference.values_of(
-        table, every, (label, reference), test=test, plan=plan, error=(1 - OF_CONTROL) * (1 - level)
-    )
+    every, reference = np.arange(plan.n_features), np.flatnonzero(labels == 0)
+    reference = reference if test.rows is None else np.intersect1d(reference, test.rows)
+    error = (1 - OF_CONTROL) * (1 - level)
+    pieces = two_sample.located(table, plan, labels, None, every, test=test, error=error)
+    difference = np.concatenate([found for *_, found in pieces]).T
     known = np.isfinite(test.unit[1])
     scale = np.where(known, test.unit[1] * np.sqrt((test.bias[1] / test.sizes[1] - ERROR) / test.kappa), 1.0)
     control = one_sample.sparse_mean(
@@ -161,7 +159,7 @@ def _left(estimate: Estimate, table: Table, labels: IntArray) -> FloatArray:
         contamination=0.0, selection=plan.question.selection, level=plan.question.level / plan.n_tests,
         alternative=plan.alternative, min_effect=plan.question.min_effect, missing=plan.question.missing,
     )  # fmt: skip
-    contrast = Contrast(reference=0, label=1, sizes=design.sizes)
+    contrast = Contrast(reference=0, label=1, sizes=tuple(np.bincount(labels, minlength=ELSEWHERE + 1).tolist()))
     decided = two_sample.decide_all(design, [contrast], request, seed=estimate.seed)
     shown = np.isin(np.arange(plan.n_features), decided.decision.support)
     return np.stack((decided.decision.p_values, np.where(shown, np.sign(decided.tests[0].strength), 0.0)))

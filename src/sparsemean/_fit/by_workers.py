@@ -21,7 +21,7 @@ from sparsemean._data.source import Array, Source, cut
 from sparsemean._kernels.rounding import centred
 from sparsemean._stats import standardized
 from sparsemean._stats.arrays import some_rows
-from sparsemean._stats.standardized import CLIP, Flags, Part, Rows, Single, StandardizedRows, Units
+from sparsemean._stats.standardized import CLIP, Flags, Part, Rows, Single, StandardizedRows, Units, as_they_are
 from sparsemean._util.cluster import ask, hold
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
@@ -313,30 +313,17 @@ class Coded(NamedTuple):
     whole: bool
     """Whether nothing is missing."""
 
-    def part(self, rows: slice) -> Part:
-        """Return neighbouring rows, and where they are not missing; None: nowhere missing."""
-        p = self.steps.shape[1]
-        x, has = self._near(self.steps[rows])
-        low, high = np.searchsorted(self.at, (rows.start * p, rows.stop * p))
-        x.ravel()[self.at[low:high] - rows.start * p] = self.value[low:high]
-        return x, has
-
-    def rows(self, wanted: IntArray) -> Part:
-        """Return any rows in the same way."""
-        p = self.steps.shape[1]
-        x, has = self._near(self.steps[wanted])
-        low, high = np.searchsorted(self.at, wanted * p), np.searchsorted(self.at, (wanted + 1) * p)
-        row = np.repeat(np.arange(wanted.size), high - low)
+    def rows(self, wanted: IntArray | slice) -> Part:
+        """Return some rows, and where they are not missing; None: nowhere missing."""
+        (n, p), steps = self.steps.shape, self.steps[wanted]
+        x, has = steps * np.float32(self.clip / STEPS), None if self.whole else steps != MISSING
+        if has is not None:
+            x[~has] = 0
+        numbers = np.arange(n)[wanted]
+        low, high = np.searchsorted(self.at, numbers * p), np.searchsorted(self.at, (numbers + 1) * p)
+        row = np.repeat(np.arange(numbers.size), high - low)
         at = np.arange(row.size) + np.repeat(low - np.cumsum(high - low) + (high - low), high - low)
-        x[row, self.at[at] - wanted[row] * p] = self.value[at]
-        return x, has
-
-    def _near(self, steps: npt.NDArray[np.int8]) -> Part:
-        x = steps * np.float32(self.clip / STEPS)
-        if self.whole:
-            return x, None
-        has = steps != MISSING
-        x[~has] = 0
+        x[row, self.at[at] - numbers[row] * p] = self.value[at]
         return x, has
 
 
@@ -396,7 +383,7 @@ def _each_part(
     for rows in cut(block.steps.shape[0], height, 1):
         mine = [values[rows] for values in given]
         with np.errstate(invalid="ignore"):
-            out.append(rule(*look(*block.part(rows), *mine[:shared]), *mine[shared:]))
+            out.append(rule(*look(*block.rows(rows), *mine[:shared]), *mine[shared:]))
     return out
 
 
@@ -411,28 +398,20 @@ def _rows_of(
 class CodedRows(Rows):
     """Rows that workers hold as steps, as ``look`` shows them: it is given ``numbers`` of the rows, if there are."""
 
-    on_device = False
-    products: Single | None = None
-    """Those of the columns before they became steps, where they are known."""
-
-    def __init__(self, steps: Steps, look: Callable[..., Part], numbers: Sequence[Array] = (), *, p: int) -> None:
-        self.steps, self.look, self.numbers = steps, look, numbers
-        self.whole, self.n_jobs, self.lengths = steps.whole, 1, None
+    def __init__(
+        self, steps: Steps, look: Callable[..., Part] = as_they_are, numbers: Sequence[Array] = (), *, p: int
+    ) -> None:
+        self.steps, self.look, self.numbers, self.remake = steps, look, numbers, partial(CodedRows, steps)
+        self.whole, self.on_device = steps.whole, False
         self.height = max(1, standardized.BLOCK_VALUES // max(1, steps.width))
         self.first = np.cumsum([0, *steps.heights])
         parts = [part.stop - part.start for height in steps.heights for part in cut(height, self.height, 1)]
         self.ends = np.cumsum([0, *parts])
         self.shape = (int(self.ends[-1]), p)
 
-    def seen(self, look: Callable[..., Part], *numbers: Array, p: int) -> CodedRows:
-        """Return the same rows, looked at in another way."""
-        return CodedRows(self.steps, look, numbers, p=p)
-
-    def over(self, lengths: FloatArray) -> CodedRows:
-        """Return the same rows, each divided by its length."""
-        rows = CodedRows(self.steps, self.look, self.numbers, p=self.shape[1])
-        rows.lengths = lengths
-        return rows
+    def held(self) -> CodedRows:
+        """Return the same: workers hold no other form."""
+        return self
 
     def each(self, rule: Callable[..., T], *of_rows: Array) -> list[T]:
         """Return what ``rule`` makes of every part of a block, with its share of what is given for each row."""
@@ -442,13 +421,6 @@ class CodedRows(Rows):
             for block, (low, high) in zip(self.steps.blocks, pairwise(self.first), strict=True)
         ]
         return list(chain.from_iterable(ask(tasks)))
-
-    def _along(self, directions: Single) -> Single:
-        return np.concatenate(self.each(lambda x, _: directions.T @ x.T), axis=1)
-
-    def gram(self) -> Single:
-        """Return the products of all columns."""
-        return super().gram() if self.products is None else self.products.copy()
 
     def take(self, rows: IntArray, columns: IntArray | None = None) -> Single:
         """Return some rows, of some columns."""
@@ -463,8 +435,6 @@ class CodedRows(Rows):
         out = np.empty((rows.size, self.shape[1] if columns is None else columns.size), dtype=np.float32)
         if tasks:
             out[order] = np.concatenate(ask(tasks))
-        if self.lengths is not None:
-            out /= self.lengths[rows, np.newaxis].astype(np.float32)
         return out
 
 
@@ -474,27 +444,16 @@ class CodedColumns(StandardizedRows):
     def __init__(self, values: Columns, clip: float = CLIP) -> None:
         n = values.shape[0]
         self.units = standardized.column_units(values[some_rows(*values.shape)])
-        self.columns, self.judging = self.units.used, self.units.judging
-        blocks, p = values.coded(self.units, clip), self.judging.size
+        self.columns, self.judging = values.columns[self.units.used], self.units.judging
+        blocks = values.coded(self.units, clip)
         told = task(lambda block: (block.whole, block.sums, block.products, block.own))
         of_whole, of_sums, of_products, of_own = zip(*ask(list(map(told, blocks))), strict=True)
         whole, sums = all(of_whole), sum_of(of_sums)[self.judging]
         products, self.row_scale = sum_of(of_products)[np.ix_(self.judging, self.judging)], np.concatenate(of_own)
-        steps = Steps(blocks, values.heights, self.columns.size, whole)
-        self.ratios: CodedRows = CodedRows(steps, lambda *part: part, p=self.columns.size)
-        look = partial(standardized.clipped_about, judging=self.judging, clip=clip)
+        self.ratios = CodedRows(Steps(blocks, values.heights, self.columns.size, whole), p=self.columns.size)
+        self.scaled = self._clipped(clip, sums / np.maximum(self.ratios.per_column[self.judging], 1))
         if whole:
-            mean, gram = sums / n, (products - np.outer(sums, sums) / n).astype(np.float32)
-        else:
-            mean, gram = sums / np.maximum(self.ratios.per_column[self.judging], 1), None
-        scaled = self.ratios.seen(partial(look, mean=mean.astype(np.float32)), p=p)
-        scaled.products = gram
-        self.scaled, self.variances = scaled, None
+            self.scaled.products = (products - np.outer(sums, sums) / n).astype(np.float32)
 
     def release(self) -> None:
         """Do nothing: clipped rows are not held."""
-
-    def winsorized(self) -> Rows:
-        """Return rows over their own size, clipped far out."""
-        look = partial(standardized.winsorized_block, judging=self.judging)
-        return self.ratios.seen(look, self.row_scale, p=self.judging.size)

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sparsemean._data import as_table
-from sparsemean._data.gpu import where_it_lies
-from sparsemean._data.table import Table
-from sparsemean._fit.centres import Centres
+from sparsemean._fit import one_sample
 from sparsemean._fit.mean import Means
-from sparsemean._fit.one_sample import prepare
-from sparsemean._fit.pipeline import Found
+from sparsemean._fit.one_sample import Centres
 from sparsemean._stats import planning
 from sparsemean._stats.arrays import near
-from sparsemean._util.checks import AUTO, draw_seed, is_auto
+from sparsemean._util.checks import AUTO, is_auto
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
 
-OF_GROUPS = ("reference", "groups", "strata", "covariate")
+if TYPE_CHECKING:
+    from sparsemean._fit.pipeline import Found
+
+OF_BOTH = (
+    "contamination", "selection", "level", "target", "scale", "alternative", "min_effect", "missing", "random_state",
+    "n_jobs",
+)  # fmt: skip
+OF_ONE, OF_GROUPS = ("test", "bucket_sizes", "null", "device"), ("reference", "groups", "strata", "covariate")
 RULES = ("fwer", "fdr", "fdr_by")
 """The paper's rule needs walks, and so the data again: that is a fit."""
 
@@ -77,27 +81,7 @@ class Certified:
         return f"<Certified: {self.support.size} of {d} features selected from {n} rows, seed {self.seed}>"
 
 
-def certify(
-    X: Any,
-    y: Any = None,
-    *,
-    contamination: Any = AUTO,
-    selection: Any = "fwer",
-    level: Any = 0.05,
-    test: Any = "auto",
-    target: Any = "centre",
-    scale: Any = None,
-    alternative: Any = "two-sided",
-    min_effect: Any = 0.0,
-    bucket_sizes: Any = "auto",
-    null: Any = 0.0,
-    missing: Any = "raise",
-    random_state: Any = 0,
-    n_jobs: int | None = None,
-    device: Any = None,
-    feature_names: Any = None,
-    **of_groups: Any,
-) -> Certified | dict[Any, Certified]:
+def certify(X: Any, y: Any = None, *, feature_names: Any = None, **params: Any) -> Certified | dict[Any, Certified]:
     """Find the features whose mean is not zero, or which differ between groups, and say how sure that is.
 
     One pass, after which signed ranks read again the features that signs do not rule out, and no estimates.
@@ -108,19 +92,13 @@ def certify(
         Whatever `SparseMean` can fit. Answers lie where it lies, on the host or on a device.
     y : sequence of n labels, optional
         The group of each row: groups are compared, as by `SparseMeanDifference`.
-    contamination : "auto", float in [0, 0.5) or pair of them, default="auto"
-        Share ε of rows that may be arbitrary; of each group, where groups are compared. "auto" allows for as many as
-        look bad, for which some columns are read again.
-    selection : {"fwer", "fdr", "fdr_by"}, default="fwer"
-        As in `SparseMean`; the paper's rule needs a fit.
-    level : float in (0, 1), default=0.05
-        Error rate of the selection.
-    test, target, scale, alternative, min_effect, bucket_sizes, null, missing, random_state, n_jobs, device
-        As in `SparseMean`.
     feature_names : sequence of d names, optional
         Defaults to the column names of a data frame, else the features are numbered.
-    **of_groups
-        ``reference``, ``groups``, ``strata`` and ``covariate`` of `SparseMeanDifference`.
+    **params
+        ``contamination``, ``selection`` (the paper's rule needs a fit), ``level``, ``target``, ``scale``,
+        ``alternative``, ``min_effect``, ``missing``, ``random_state`` and ``n_jobs`` as in `SparseMean` and
+        `SparseMeanDifference`; of one sample also ``test``, ``bucket_sizes``, ``null`` and ``device``, of groups
+        ``reference``, ``groups``, ``strata`` and ``covariate``. With contamination "auto" some columns are read again.
 
     Returns
     -------
@@ -137,49 +115,31 @@ def certify(
     >>> int(found.radius[found.support].min())
     119
     """
-    planning.one_of(selection, RULES, argument="selection")
+    own, others = (OF_ONE, OF_GROUPS) if y is None else (OF_GROUPS, OF_ONE)
+    for name in params:
+        if name in others and y is None:
+            raise InputError("y", f"be given with {name}", None, "pass the group of each row as y")
+        if name in others:
+            raise InputError(name, "be left out where groups are compared", repr(params[name]))
+        if name not in (*OF_BOTH, *own):
+            advice = "SparseMeanDifference has it" if name == "pairs" else "check its spelling"
+            raise InputError("option", f"be one of {', '.join((*OF_BOTH, *own))}", repr(name), advice)
+    planning.one_of(params.get("selection", RULES[0]), RULES, argument="selection")
     table = as_table(X, feature_names)
-    asked = {
-        "contamination": contamination, "selection": selection, "level": level, "missing": missing, "target": target,
-        "alternative": alternative, "min_effect": min_effect, "scale": scale,
-    }  # fmt: skip
-    with where_it_lies(table):
+    keys: list[Any] = [None]
+    with table.source.there():
         if y is None:
-            if of_groups:
-                raise InputError("y", f"be given with {sorted(of_groups)[0]}", None, "pass the group of each row as y")
-            found: Found = _of_one(
-                table, random_state=random_state, n_jobs=n_jobs, device=device, null=null, test=test,
-                bucket_sizes=bucket_sizes, **asked,
-            )  # fmt: skip
-            return _certified(found, 0, table.feature_names)
-        _refuse_for_groups(test=test, bucket_sizes=bucket_sizes, device=device, null=null)
-        if unknown := sorted(set(of_groups) - set(OF_GROUPS)):
-            advice = "SparseMeanDifference has it" if unknown[0] == "pairs" else "check its spelling"
-            raise InputError("option", f"be one of {', '.join(OF_GROUPS)}", repr(unknown[0]), advice)
-        from sparsemean._fit import two_sample  # numba, which one sample on a device has no need of
+            screened = is_auto(params.get("contamination", AUTO))
+            data, _ = one_sample.prepare(table, refine=None, screen_rows=screened, **params)
+            found: Found = Means.of(data) if data.plan.question.target == "mean" else Centres.of(data)
+        else:
+            from sparsemean._fit import two_sample  # numba, which one sample on a device has no need of
 
-        groups = two_sample.counted(
-            table, two_sample.Asked(y, **of_groups), planning.ask(**asked), seed=draw_seed(random_state), n_jobs=n_jobs
-        )
-        groups = groups.allowing(groups.score_rows()) if groups.plans[0].auto else groups
-    each = [_certified(groups, k, table.feature_names) for k in range(len(groups.plans))]
-    return each[0] if len(each) == 1 else dict(zip(groups.keys, each, strict=True))
-
-
-def _of_one(table: Table, *, contamination: Any, **asked: Any) -> Found:
-    """Count one sample and decide, for as many bad rows as look bad unless someone has named a share."""
-    data, _ = prepare(table, contamination=contamination, refine=None, screen_rows=is_auto(contamination), **asked)
-    found: Found = Means.of(data) if data.plan.question.target == "mean" else Centres.of(data)
-    return found.allowing(found.score_rows())
-
-
-def _refuse_for_groups(*, null: Any, **one_sample: Any) -> None:
-    """Refuse what is for one sample only."""
-    for name, value in one_sample.items():
-        if repr(value) != repr(None if name == "device" else "auto"):  # arrays have no one answer to ==
-            raise InputError(name, "be left out where groups are compared", repr(value))
-    if np.any(np.asarray(null) != 0):
-        raise InputError("null", "be left out where groups are compared", "numbers", "min_effect= is for groups")
+            groups = two_sample.counted(table, y, **params)
+            found, keys = groups, groups.keys
+        found = found.judged() if found.plans[0].auto else found
+    each = [_certified(found, contrast, table.feature_names) for contrast in range(len(found.plans))]
+    return each[0] if len(each) == 1 else dict(zip(keys, each, strict=True))
 
 
 def _certified(found: Found, contrast: int, feature_names: npt.NDArray[np.object_] | None) -> Certified:

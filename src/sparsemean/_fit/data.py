@@ -31,6 +31,14 @@ RANKED_AT_ONCE = 32
 """Columns that a thread ranks together: their values stay near."""
 
 
+def one_valued(source: Source, columns: IntArray) -> IntArray:
+    """Return which of ``columns`` hold one value only."""
+    found = [columns[:0]]
+    for piece, values in source.takes_of(columns):
+        found.append(piece[np.fmin.reduce(values) == np.fmax.reduce(values)])
+    return np.concatenate(found)
+
+
 class RowReader:
     """Rows of some columns of an array in memory, given like an array gives its rows; none is held."""
 
@@ -42,7 +50,7 @@ class RowReader:
         from sparsemean._kernels import cpu
 
         rows = np.arange(*at.indices(self.shape[0])) if isinstance(at, slice) else at
-        values = self.data.centred(self.columns, cpu.gather(self.values, rows, self.columns))
+        values = self.data.values(self.columns, cpu.gather(self.values, rows, self.columns))
         with np.errstate(over="ignore"):  # what is too far is infinite, and judged so
             return values if self.about is None else values - self.about
 
@@ -63,6 +71,15 @@ class FitData:
     """The units that are looked at; None for all."""
     nonzero: IntArray | None = None
     """Features of which `values` are those that are not the null value: others are missing."""
+
+    @classmethod
+    def of(
+        cls, table: Table, plan: Plan, *, seed: int, units: IntArray | None = None, n_jobs: int | None = None
+    ) -> FitData:
+        """Assign the rows of a table to buckets."""
+        partition, question = assign_buckets(plan, seed, units), plan.question
+        buckets = BucketSpec(partition, question.null, question.missing == "omit")
+        return cls(table, buckets, plan, seed=seed, units=units, n_jobs=n_jobs)
 
     @property
     def precision(self) -> float:
@@ -92,10 +109,8 @@ class FitData:
     def count(self, keep: IntArray | None = None, progress: Progress | None = None) -> tuple[Counts, FitData]:
         """Read every value once and count signs; ``keep`` columns as they come by unless all lies in memory anyway."""
         source = self.table.source
-        counts, values = engine_of(source).count(
-            self.table, self.buckets, keep=None if source.in_memory or self.spread else keep, n_jobs=self.n_jobs,
-            progress=progress,
-        )  # fmt: skip
+        kept = None if source.in_memory or self.spread else keep
+        counts, values = engine_of(source, self.n_jobs, progress).count(self.table, self.buckets, keep=kept)
         if keep is None:
             return counts, self
         cache: Any = None if values is None else ColumnCache(source, keep, values)
@@ -108,8 +123,8 @@ class FitData:
 
     def means(self, columns: IntArray, work: Work, depth: int = 1) -> FloatArray:
         """Put side by side what ``work`` makes of the bucket means of ``columns``; an empty bucket's is NaN."""
-        engine = engine_of(self.table.source)
-        return engine.map_means(self.source, self.buckets, columns, work=work, depth=depth, n_jobs=self.n_jobs)
+        engine = engine_of(self.table.source, self.n_jobs)
+        return engine.map_means(self.source, self.buckets, columns, work=work, depth=depth)
 
     def walk(self, columns: IntArray, t: int) -> FloatArray:
         """Return μ̂ of ``columns`` after t steps."""
@@ -121,15 +136,23 @@ class FitData:
         """Return the null values of ``columns``."""
         return np.zeros(columns.size) if self.buckets.null is None else self.buckets.null[columns]
 
-    def values(self, columns: IntArray) -> FloatArray:
+    def values(self, columns: IntArray, rows: FloatArray | None = None) -> FloatArray:
         """Return ``columns`` less their null values: a row for each subject, its mean, where rows come in groups.
 
-        What is missing is NaN: a value, or every value of a subject.
+        What is missing is NaN: a value, every value of a subject, or the null value in columns of which only the rest
+        is looked at. ``rows`` are some that were read, where they come in no groups.
         """
-        rows = self.source.take(columns)
+        rows = self.source.take(columns) if rows is None else rows
         if self.units is not None:
-            return self._without(columns, self.of_units(columns, rows))
-        return self.centred(columns, rows)
+            rows = self.of_units(columns, rows)
+        else:
+            rows = np.ascontiguousarray(rows)  # sums then have one order, whatever the layout of the table
+            if self.buckets.null is not None:
+                rows = rounding.centred(rows, self.buckets.null[columns], self.precision)
+        if self.nonzero is not None and self.nonzero.size:
+            at = np.flatnonzero(np.isin(columns, self.nonzero))
+            rows[:, at] = np.where(rows[:, at] == 0, np.nan, rows[:, at])
+        return rows
 
     def values_of(self, columns: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
         """Yield `values` a good many columns at a time."""
@@ -155,22 +178,6 @@ class FitData:
             return RowReader(self, native, columns, about)
         return self.values(columns) if about is None else self.values(columns) - about
 
-    def centred(self, columns: IntArray, rows: FloatArray) -> FloatArray:
-        """Return rows of ``columns`` less their null values."""
-        rows = np.ascontiguousarray(rows)  # sums then have one order, whatever the layout of the table
-        return self._without(
-            columns,
-            rows if self.buckets.null is None else rounding.centred(rows, self.buckets.null[columns], self.precision),
-        )
-
-    def _without(self, columns: IntArray, rows: FloatArray) -> FloatArray:
-        """Take what is the null value from columns of which only the rest is looked at."""
-        if self.nonzero is None or not self.nonzero.size:
-            return rows
-        if (at := np.flatnonzero(np.isin(columns, self.nonzero))).size:
-            rows[:, at] = np.where(rows[:, at] == 0, np.nan, rows[:, at])
-        return rows
-
     def shifted(self, by: float) -> FitData:
         """Return the same rows with null values that are larger by a number."""
         null = np.zeros(self.plan.n_features) if self.buckets.null is None else self.buckets.null
@@ -194,7 +201,7 @@ class FitData:
                 )
 
             found += each(work, cut(piece.size, RANKED_AT_ONCE, 1), count_threads(self.n_jobs))
-        return RankSums.joined(found)
+        return RankSums(*(np.concatenate(parts, axis=-1) for parts in zip(*found, strict=True)))
 
     def bucket_means(self, columns: IntArray) -> FloatArray:
         """Return the means of ``columns`` over the largest buckets."""

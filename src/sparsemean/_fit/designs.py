@@ -133,8 +133,8 @@ def subject_means(
     missing: str = "raise",
     classes: Labels | None = None,
     argument: str = "groups",
-) -> tuple[Table, IntArray, list[str], Names]:
-    """Return one row a subject: the table of means, the class of every subject, notes and the names of subjects.
+) -> tuple[Table, IntArray, list[str]]:
+    """Return one row a subject: the table of means, the class of every subject, and notes.
 
     Means of different numbers of rows have different laws, even where rows have one. So every mean is of as many rows
     as the smallest subject has, drawn by ``seed``; which ones depends on the order of the rows and the seed only.
@@ -158,8 +158,8 @@ def subject_means(
             "values are missing: the mean of a subject is that of the values there are in its rows, which is "
             "comparable only if as many are missing in all classes"
         )
-    subject_names = as_names(names.tolist())
-    return in_place_of(table, Dense(means, precision=table.source.precision), subject_names), own, notes, subject_names
+    source = Dense(means, precision=table.source.precision)
+    return in_place_of(table, source, as_names(names.tolist())), own, notes
 
 
 def strata_of_subjects(strata: IntArray, subjects: Any, argument: str = "strata") -> IntArray:
@@ -262,13 +262,11 @@ def _means(table: Table, rows: IntArray, *, skip_missing: bool) -> tuple[FloatAr
             out[:, at] = (ones @ block).toarray() / k
             continue
         values = np.asarray(as_dense(block)[rows.ravel()], dtype=np.float64)
-        missing = np.isnan(values)
-        if not missing.any():
-            out[:, at] = (picked @ values) / k
-            continue
-        gaps = True
+        there: FloatArray | int = k
+        if (missing := np.isnan(values)).any():
+            gaps, values, there = True, np.where(missing, 0.0, values), k - picked @ missing.astype(np.float64)
         with np.errstate(invalid="ignore"):
-            out[:, at] = (picked @ np.where(missing, 0.0, values)) / (k - picked @ missing.astype(np.float64))
+            out[:, at] = (picked @ values) / there
     if np.isinf(out).any():
         raise table.non_finite_error(None, skip_missing=skip_missing)
     return out, gaps
@@ -299,7 +297,7 @@ def _column_blocks(source: Source) -> Iterator[tuple[int, Block]]:
         for columns, values in source.takes_of(np.arange(source.shape[1])):
             yield int(columns[0]), values
         return
-    from sparsemean._counts.engines.host import column_blocks
+    from sparsemean._counts.engines import column_blocks
 
     for stretch, block in column_blocks(source):
         yield stretch.start, block
@@ -321,13 +319,13 @@ def pair_differences(
     missing: str = "raise",
     classes: Labels | None = None,
     argument: str = "pairs",
-) -> tuple[Table, Names, list[str]]:
-    """Return a row a pair, its member of class 1 less that of class 0; the names of pairs; and notes.
+) -> tuple[Table, list[str]]:
+    """Return a row a pair, its member of class 1 less that of class 0, and notes.
 
     Every pair has two rows, one of each class. Differences of sparse tables are sparse; where either value is missing
     so is the difference.
     """
-    n_classes = int(codes.max()) + 1
+    n_classes = np.unique(codes).size
     if n_classes > 2:
         shown = "" if classes is None else f" ({list_names(classes, 4)})"
         advice = "keep the rows of two classes"
@@ -336,9 +334,8 @@ def pair_differences(
     _check_pairs(names, units, codes, argument)
     members = np.column_stack([_rows_of(units, codes, code) for code in (0, 1)])
     source = _differences(table, members, skip_missing=missing == "omit")
-    pair_names = as_names(names.tolist())
     note = f"differences within {names.size:,} pairs are tested: a pair is bad if either of its rows is"
-    return in_place_of(table, source, pair_names), pair_names, [note]
+    return in_place_of(table, source, as_names(names.tolist())), [note]
 
 
 def _check_pairs(names: Labels, units: IntArray, codes: IntArray, argument: str) -> None:

@@ -13,7 +13,7 @@ from sparsemean._evidence import signs
 from sparsemean._fit.data import FitData
 from sparsemean._kernels import gpu, rounding
 from sparsemean._kernels.gpu_blocks import Columns
-from sparsemean._stats import location
+from sparsemean._stats import assumptions
 from sparsemean._stats.signed_ranks import REPEAT_SHARE
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import FloatArray, IntArray
@@ -43,7 +43,7 @@ def values_there(data: FitData, features: IntArray, best: IntArray, *, error: fl
 def _values(data: FitData, columns: Columns, best: IntArray, *, error: float) -> FloatArray:
     xp, plan = gpu.cupy(), data.plan
     levels = columns.level_means(data.buckets.partition, data.buckets.partition.depth)
-    used = signs.levels_used(plan)
+    used = data.buckets.partition.wanted
     share = error * 2 / plan.question.side.number / len(used)
     rows = [(levels[0] == 0).sum(axis=1).astype(np.float64)]
     for level in used:
@@ -73,9 +73,9 @@ def skew_flags_there(data: FitData, kept: IntArray, features: IntArray) -> npt.N
         return None
     if not features.size:
         return np.empty(0, dtype=np.intp)
-    rows, size = location.dealt_rows(kept.size)
+    rows, size = assumptions.dealt_rows(kept.size)
     h = _columns(data, source, features).skewness(kept[rows], size).get()
-    return location.flags_of(location.p_of_groups(h), np.full(features.size, kept.size))
+    return assumptions.flags_of(assumptions.p_of_groups(h), np.full(features.size, kept.size))
 
 
 def columns_there(data: FitData, features: IntArray, about: FloatArray | None = None) -> Any:

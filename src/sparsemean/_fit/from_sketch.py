@@ -16,15 +16,14 @@ from sparsemean._data.source import ColumnCache, Source, as_dense
 from sparsemean._data.table import Names, Table
 from sparsemean._evidence.signs import evidence_of
 from sparsemean._fit import messages, one_sample, screening
-from sparsemean._fit.centres import Centres, infer
 from sparsemean._fit.data import FitData
+from sparsemean._fit.one_sample import Centres, infer
 from sparsemean._fit.pipeline import build_estimate, estimates
 from sparsemean._fit.refinement import Refinement
-from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.decision import Decision, decide_planned
 from sparsemean._stats.planning import of_question
 from sparsemean._util.plans import Plan
-from sparsemean._util.records import BLOCK, BucketSpec, Counts, FloatArray, IntArray, Ranges
+from sparsemean._util.records import BLOCK, Counts, FloatArray, IntArray, Ranges
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 
@@ -168,8 +167,8 @@ def estimate_from_sketch(sketch: Sketch, X: Any = None, *, n_jobs: int | None = 
     if comes_once:
         _check_ranks(plan, "where rows come by only once")
     table = table if comes_once else read_rows(X, sketch)
-    buckets = BucketSpec(assign_buckets(plan, sketch.seed), plan.question.null, counts.missing is not None)
-    data = FitData(table, buckets, plan, seed=sketch.seed, n_jobs=n_jobs)
+    data = FitData.of(table, plan, seed=sketch.seed, n_jobs=n_jobs)
+    data = replace(data, buckets=replace(data.buckets, skip_missing=counts.missing is not None))
     if plan.question.null is not None and not comes_once:
         data = as_counted(data, counts, np.arange(min(sketch.n_features, ENOUGH)))
     decision, _ = infer(data, counts)
@@ -178,9 +177,12 @@ def estimate_from_sketch(sketch: Sketch, X: Any = None, *, n_jobs: int | None = 
         values = _take_once(iter(X), sketch, columns) if comes_once else table.source.take(columns)
         data = replace(data, cache=ColumnCache(table.source, columns, values))
     data = as_counted(data, counts, columns)
-    source = None if comes_once else table
-    found = Centres(data=data, counts=counts, decision=decision, method=method, source=source)
-    return estimates(found, began=began, progress=(None,))[0]
+    ranges, notes = plan.walk.ranges, tuple[str, ...]()
+    if ranges not in ((), ((0, plan.n_rows),)):
+        notes = (f"rows are counted from 0 in the order of their numbers: the first is row {ranges[0][0]}",)
+    found = Centres(data=data, counts=counts, decision=decision, method=method, notes=notes)
+    (estimate,) = estimates(found, began=began, progress=(None,))
+    return replace(estimate, source=None) if comes_once else estimate
 
 
 def _check_ranks(plan: Plan, why: str) -> None:
@@ -210,10 +212,11 @@ def _without_rows(
     mean = np.zeros(d) if null is None else null.copy()
     mean[decision.support] = np.nan
     notes = (*messages.of_fit(plan, counts, decision, decision.skipped, table), NEEDS_ROWS)
-    return build_estimate(
+    estimate = build_estimate(
         plan, decision, table=table, began=began, notes=notes, values=(mean, np.full((d, 2), np.nan)),
         counts=counts, seed=closed.seed,
     )  # fmt: skip
+    return replace(estimate, source=None)
 
 
 def _asked(sketch: Sketch, options: dict[str, Any]) -> tuple[Plan, Refinement, Counts, Sketch]:

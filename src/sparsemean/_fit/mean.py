@@ -15,8 +15,10 @@ from sparsemean._data import as_table
 from sparsemean._data.source import AT_ONCE, Dense, cut, find_non_finite
 from sparsemean._data.table import Table
 from sparsemean._evidence import means
+from sparsemean._evidence.means import GroupSums, MeanContrast
+from sparsemean._evidence.ranks import Contrast
 from sparsemean._fit import messages
-from sparsemean._fit.data import FitData, Values
+from sparsemean._fit.data import FitData, Values, one_valued
 from sparsemean._fit.pipeline import OneSample
 from sparsemean._fit.refinement import Refinement
 from sparsemean._kernels import influence
@@ -24,12 +26,12 @@ from sparsemean._stats import nulls
 from sparsemean._stats.arrays import namespace
 from sparsemean._stats.decision import Decision, decide_planned, error_after_selection
 from sparsemean._util.checks import one_number_each, pluralize, unit_name
-from sparsemean._util.plans import Plan
-from sparsemean._util.records import CountArray, FloatArray, IntArray, MeanTest, Sample
+from sparsemean._util.plans import Plan, Question
+from sparsemean._util.records import CountArray, FloatArray, IntArray, MeanDifferenceTest, MeanTest
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
-    from sparsemean.result import Estimate
+    from sparsemean._fit.two_sample import Design
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -43,7 +45,7 @@ class Means(OneSample):
     beta: FloatArray
 
     @classmethod
-    def of(cls, data: FitData, progress: Progress | None = None, *, method: Refinement = None) -> Means:
+    def of(cls, data: FitData, progress: Progress | None = None, *, method: Refinement = None, **_: Any) -> Means:
         """Fix the test, read every value once and select."""
         table = unit_table(data)
         everyone, unit = np.arange(data.plan.n_units), unit_name(data.units)
@@ -55,9 +57,9 @@ class Means(OneSample):
         test, rows = nulls.mean_test(plan, scale.bounds[0], scale.tested), None
         if scale.tested is not None:
             rows = np.isin(everyone, scale.tested)
-        found = engine_of(table.source).influence_sums(
+        found = engine_of(table.source, data.n_jobs, progress).influence_sums(
             table, means.centres_of(plan, data.buckets.null), test.unit, test.kappa,
-            rows=rows, skip_missing=data.buckets.skip_missing, n_jobs=data.n_jobs, progress=progress,
+            rows=rows, skip_missing=data.buckets.skip_missing,
         )  # fmt: skip
         evidence, beta = means.evidence_of(plan, test, found.sums)
         return cls(
@@ -73,10 +75,7 @@ class Means(OneSample):
     def values(self, data: FitData) -> tuple[Decision, Values]:
         """Return the support less columns that hold one value only, and roots of sums with their intervals."""
         plan, d, support = data.plan, data.plan.n_features, self.decision.support
-        constant = [support[:0]]
-        for columns, values in self.table.source.takes_of(support) if support.size else ():
-            constant.append(columns[np.fmin.reduce(values) == np.fmax.reduce(values)])
-        same = np.concatenate(constant)
+        same = one_valued(self.table.source, support)
         decision = self.decision.without(same) if same.size else self.decision
         support, none = decision.support, decision.support[:0]
         mean, ends = (np.zeros(d) if data.buckets.null is None else data.buckets.null.copy()), np.full((d, 2), np.nan)
@@ -89,18 +88,12 @@ class Means(OneSample):
 
     def remarks(self, data: FitData, decision: Decision, values: Values, skewed: IntArray | None) -> Iterator[str]:  # noqa: ARG002
         """Say where the scale is from and whether it holds, and what could not be tested."""
-        yield from self.notes
         yield from _too_wide(self, decision.support)
         if not decision.support.size:
-            yield from nothing_possible(data.plan, self.test)
-        yield from messages.skipped(data.table, values.constant)
+            yield from mean_impossible(data.plan, self.test)
+        yield from messages.of_columns(data.table, values.constant, messages.ONE_VALUE)
         if self.missing.any():
             yield from messages.of_missing(self.missing, self.test.n_units, data.table)
-
-    def parts(self, data: FitData, decision: Decision) -> dict[str, Any]:  # noqa: ARG002
-        """Return the test and the sums."""
-        sample = Sample(units=data.units)
-        return {"strength": self.beta, "mean_test": self.test, "sample": sample, "source": data.table}
 
 
 def unit_table(data: FitData) -> Table:
@@ -294,7 +287,7 @@ def sums_about(
     return influence.dense_sums(values, centres, unit, kappa, missing=True, n_jobs=n_jobs).sums
 
 
-def nothing_possible(plan: Plan, test: MeanTest) -> list[str]:
+def mean_impossible(plan: Plan, test: MeanTest) -> list[str]:
     """Say so where not even rows that all agree could make a feature selected."""
     needed = nulls.bound(test, plan.question.level / plan.n_hypotheses, plan.bad_rows)
     if test.n_units * nulls.psi_max(test.kappa) >= needed:
@@ -306,7 +299,131 @@ def nothing_possible(plan: Plan, test: MeanTest) -> list[str]:
     return [f"no feature can be selected by its mean from {pluralize(test.n_units, 'row')}: {how}"]
 
 
-def intervals_of(made: Estimate, columns: IntArray, error: float, data: FitData) -> FloatArray:
-    """Return intervals of some features of an estimate of means, each at ``error``, from its data."""
-    assert made.mean_test is not None
-    return inverted(unit_table(data), columns, test=made.mean_test, error=error, plan=made.plan)[1:].T
+# Groups: from a design to evidence, estimates and intervals.
+
+
+def difference_evidence(
+    design: Design,
+    contrasts: Sequence[Contrast],
+    request: Question,
+    plans: Sequence[Plan],
+    *,
+    seed: int,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[list[MeanContrast], tuple[str, ...], int]:
+    """Fix every test and read all columns once; with what there is to say of the scale, and its rows.
+
+    ``plans`` are those of the tests.
+    """
+    tests, scale = _tests(design, contrasts, request, plans, seed)
+    table, d = design.table, design.table.shape[1]
+    rows = []
+    for contrast, test in zip(contrasts, tests, strict=True):
+        first, second = contrast.rows_of(design.codes)
+        rows.append((_tested(first, test.rows), _tested(second, test.rows)))
+    looks: list[list[means.Look]] = [[] for _ in tests]
+    gaps = [np.zeros(d, dtype=np.int32) for _ in tests]
+    for columns, values in checked(table, np.arange(d), request.missing == "omit"):
+        for at, test in enumerate(tests):
+            parts = _parts(values, rows[at])
+            gaps[at][columns] = sum(np.isnan(part).sum(axis=0) for part in parts)
+            looks[at].append(
+                means.look(
+                    parts, columns, _sums_of(parts, columns, test, n_jobs, table), test=test,
+                    side=request.side, min_effect=request.min_effect,
+                )
+            )  # fmt: skip
+        if progress is not None:
+            progress((columns[-1] + 1) / d)
+    found = [
+        MeanContrast(contrast, test, missing=gap, **{
+            name: np.concatenate([getattr(look, name) for look in blocks]) for name in means.Look._fields
+        })
+        for contrast, test, gap, blocks in zip(contrasts, tests, gaps, looks, strict=True)
+    ]  # fmt: skip
+    return found, tuple(scale.notes), scale.n_rows
+
+
+def differences(
+    table: Table,
+    rows: tuple[IntArray, IntArray],
+    columns: IntArray,
+    values: FloatArray,
+    *,
+    test: MeanDifferenceTest,
+    n_jobs: int | None = None,
+    **options: Any,
+) -> FloatArray:
+    """Return differences of means of some columns and both ends of their intervals, a row each."""
+    first, second = rows
+    parts = _parts(values, (_tested(first, test.rows), _tested(second, test.rows)))
+    sums_of = _sums_of(parts, columns, test, n_jobs, table)
+    return means.invert_difference(parts, columns, sums_of, test=test, **options).T
+
+
+def difference_impossible(plan: Plan, test: MeanDifferenceTest) -> list[str]:
+    """Say so where not even groups that lie far apart could make a feature differ."""
+    slack = means.slack_of(test, plan.bad)
+    asked = math.log(test.factor * plan.n_hypotheses / plan.question.level) - means.LOG_JOINT
+    weights, bias = np.array(test.weights), test.bias.max(axis=1, initial=0.0)
+    if nulls.psi_max(test.kappa) * (weights @ np.array(test.sizes)) >= asked + weights @ bias + slack.joint:
+        return []
+    n1, n2 = test.sizes
+    return [f"no feature can be selected by means of {n1:,} and {n2:,} rows: more rows, or fewer bad ones, are needed"]
+
+
+def _tested(rows: IntArray, tested: IntArray | None) -> IntArray:
+    return rows if tested is None else np.intersect1d(rows, tested)
+
+
+def _parts(values: FloatArray, rows: tuple[IntArray, IntArray]) -> tuple[FloatArray, FloatArray]:
+    return np.asfortranarray(values[rows[0]]), np.asfortranarray(values[rows[1]])
+
+
+def _sums_of(
+    parts: tuple[FloatArray, FloatArray], columns: IntArray, test: MeanDifferenceTest, n_jobs: int | None, table: Table
+) -> tuple[GroupSums, GroupSums]:
+    """Return what adds up influences of either group, in units of its own."""
+
+    def of(group: int) -> GroupSums:
+        def sums_of(some: IntArray, centres: FloatArray) -> IntArray:
+            values = parts[group] if some.size == columns.size else parts[group][:, some]
+            unit = test.unit[group, columns[some]]
+            return sums_about(table, values, centres, unit=unit, kappa=test.kappa, n_jobs=n_jobs)
+
+        return sums_of
+
+    return of(0), of(1)
+
+
+# The scale of either group of every test.
+
+
+def _tests(
+    design: Design, contrasts: Sequence[Contrast], request: Question, plans: Sequence[Plan], seed: int
+) -> tuple[list[MeanDifferenceTest], Scale]:
+    """Return the tests, and the scale that they rest on."""
+    groups = [
+        (labels, rows)
+        for contrast in contrasts
+        for labels, rows in zip(((contrast.label,), contrast.labels), contrast.rows_of(design.codes), strict=True)
+    ]
+    sets = dict(groups)
+    planned = replace(plans[0], n_tests=2 * len(contrasts))  # either group of every test has a bound that may be small
+    scale = scale_of(
+        planned, design.table, list(sets.values()), codes=design.codes, seed=seed, bad=any(request.at_first),
+        unit="subject" if design.of_subjects else "row",
+    )  # fmt: skip
+    bounds = dict(zip(sets, scale.bounds, strict=True))
+    tests = []
+    for contrast, first, second in zip(contrasts, groups[::2], groups[1::2], strict=True):
+        tests.append(
+            means.difference_test(
+                np.stack([bounds[labels] for labels, _ in (first, second)]),
+                sizes=(_tested(first[1], scale.tested).size, _tested(second[1], scale.tested).size),
+                bad=contrast.bad(request.at_first), sides=request.side.number,
+                error=request.level / plans[0].n_hypotheses, of_level=scale.of_level, rows=scale.tested,
+            )
+        )  # fmt: skip
+    return tests, scale

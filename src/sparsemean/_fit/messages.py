@@ -15,9 +15,8 @@ from sparsemean._data.table import Names, Table
 from sparsemean._fit.data import FitData, Values
 from sparsemean._fit.power import nothing_possible
 from sparsemean._stats.arrays import on_host
+from sparsemean._stats.assumptions import ALARM, CHECKABLE, SortKeys
 from sparsemean._stats.decision import Decision
-from sparsemean._stats.dependence import ALARM, SortKeys
-from sparsemean._stats.location import CHECKABLE
 from sparsemean._util.checks import NAMED, list_names, unit_name
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import CountArray, Counts, IntArray
@@ -31,6 +30,12 @@ INNER = 2.563
 SHOWN = 0.01
 """n·δ² up to which a centre off by δ standard deviations raises p-values of four deviations by less than a tenth."""
 NOT_ALLOWED_FOR = "rows that look bad are not allowed for, as the scale comes from the same data: give scale="
+ONE_VALUE = "column(s) hold one value only and were left out"
+NO_SHIFT = (
+    "selected feature(s) have no interval, as many of their values are equal, zeros for example: they differ, but not "
+    "by a shift of all values, and the median difference may be 0; read auc, the means and the shares of non-zeros "
+    "instead"
+)
 NOT_LOOKED_FOR = "features that show only without the rejected rows were not looked for, which needs a fit of all rows"
 
 
@@ -47,18 +52,18 @@ def of_fit(
     if plan.question.selection != "paper" and not support.size:
         messages += nothing_possible(plan, unit)
     if not decision.skipped.size:
-        messages += _of_columns(table, constant, "selected column(s) hold one value only")
-    messages += skipped(table, decision.skipped)
+        messages += of_columns(table, constant, "selected column(s) hold one value only")
+    messages += of_columns(table, decision.skipped, ONE_VALUE)
     silent = (counts.positive == 0).all(axis=0) & (counts.negative == 0).all(axis=0)
     if counts.missing is not None:
         messages += of_missing(on_host(counts.missing), plan.n_rows, table)
         # A column without any value has been named above, and its buckets are not at the null value.
         silent &= counts.missing < plan.n_rows
-    messages += _of_columns(table, np.flatnonzero(on_host(silent)), "column(s) equal the null value in every bucket")
+    messages += of_columns(table, np.flatnonzero(on_host(silent)), "column(s) equal the null value in every bucket")
     return tuple(messages)
 
 
-def _of_columns(table: Table, columns: IntArray, sentence: str) -> list[str]:
+def of_columns(table: Table, columns: IntArray, sentence: str) -> list[str]:
     """Say something of some columns, how many they are, and the names of the first; nothing where there are none."""
     return [f"{columns.size} {sentence}: {named(table, columns)}"] if columns.size else []
 
@@ -129,29 +134,6 @@ def dependence_note(table: Table, *, compared: bool = False) -> list[str]:
     ]
 
 
-def of_numbering(plan: Plan) -> tuple[str, ...]:
-    """Say how rows are counted where their numbers are not 0, 1, … themselves."""
-    if plan.walk.ranges in ((), ((0, plan.n_rows),)):
-        return ()
-    return (f"rows are counted from 0 in the order of their numbers: the first is row {plan.walk.ranges[0][0]}",)
-
-
-def skipped(table: Table, constant: IntArray) -> list[str]:
-    """Name columns that hold one value only and so are no part of the support."""
-    return _of_columns(table, constant, "column(s) hold one value only and were left out")
-
-
-def flat(table: Table, features: IntArray) -> list[str]:
-    """Name selected features of groups whose shift has an interval that ends at 0: many of their values are equal."""
-    return _of_columns(
-        table,
-        features,
-        "selected feature(s) have no interval, as many of their values are equal, zeros for example: they differ, but "
-        "not by a shift of all values, and the median difference may be 0; read auc, the means and the shares of "
-        "non-zeros instead",
-    )
-
-
 def of_missing(missing: CountArray, n_rows: int, table: Table) -> list[str]:
     """Say how much is missing, and name columns that have nothing, or less than half of their values."""
     worst = np.argsort(-missing, kind="stable")[:NAMED]
@@ -161,8 +143,8 @@ def of_missing(missing: CountArray, n_rows: int, table: Table) -> list[str]:
     much = f"{share:.2%}" if share >= 5e-5 else f"{int(missing.sum(dtype=np.int64)):,}"
     messages = [f"{much} of the values are missing and were left out, most of them in {shown}"]
     empty, few = missing == n_rows, (2 * missing > n_rows) & (missing < n_rows)
-    messages += _of_columns(table, np.flatnonzero(empty), "column(s) have no value at all and were left out")
-    return messages + _of_columns(table, np.flatnonzero(few), "column(s) have fewer than half of their values")
+    messages += of_columns(table, np.flatnonzero(empty), "column(s) have no value at all and were left out")
+    return messages + of_columns(table, np.flatnonzero(few), "column(s) have fewer than half of their values")
 
 
 def of_symmetry(skewed: IntArray, support: IntArray, data: FitData) -> list[str]:
@@ -232,7 +214,7 @@ def of_values(values: Values, table: Table) -> list[str]:
         f"selected feature(s) have no interval, {AT_NULL}, to the null value or to each other: a centre says little "
         'there, target="mean" is about means'
     )
-    return _of_columns(table, values.nonzero, often) + _of_columns(table, values.at_null, without)
+    return of_columns(table, values.nonzero, often) + of_columns(table, values.at_null, without)
 
 
 def named(table: Table, columns: IntArray) -> str:

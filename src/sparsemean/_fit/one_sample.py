@@ -1,29 +1,37 @@
-"""One sample: from a table to an Estimate, or to the decisions alone."""
+"""One sample: from a table to an Estimate, or to the decisions alone; `Centres`, tested by signs or by ranks."""
 
 from __future__ import annotations
 
 import inspect
 import time
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from sparsemean._counts.engines import Progress
-from sparsemean._data import as_table
-from sparsemean._data.gpu import on_the_host, sent, where_it_lies
+from sparsemean._data import as_table, on_the_host
+from sparsemean._data.gpu import sent
 from sparsemean._data.table import Table
-from sparsemean._fit.centres import Centres
-from sparsemean._fit.data import FitData
+from sparsemean._evidence import signed_ranks, signs
+from sparsemean._evidence.signed_ranks import DOWN, UP, SignedRankEvidence
+from sparsemean._evidence.signs import SlackEvidence, beside, best_sizes, of_signs
+from sparsemean._fit import designs, messages
+from sparsemean._fit.data import FitData, Values, one_valued
 from sparsemean._fit.mean import Means
-from sparsemean._fit.pipeline import Found, estimates, parts_of
+from sparsemean._fit.pipeline import OneSample, estimates, parts_of
 from sparsemean._fit.refinement import Refinement, check, name_of
-from sparsemean._stats import planning
-from sparsemean._stats.buckets import assign_buckets
-from sparsemean._util.checks import draw_seed, is_missing, one_number_each
-from sparsemean._util.plans import Plan
-from sparsemean._util.records import BucketSpec, IntArray
+from sparsemean._fit.screening import ScreeningResult, locate_features, screening_columns
+from sparsemean._kernels import rounding
+from sparsemean._stats import decision, path, planning
+from sparsemean._stats.arrays import medians, medians_sorted, namespace, on_host, take
+from sparsemean._stats.decision import Decision, decide_planned
+from sparsemean._stats.signed_ranks import filter_of, rank_stages
+from sparsemean._util.checks import draw_seed, one_number_each, unit_name
+from sparsemean._util.plans import Plan, Side
+from sparsemean._util.records import Counts, FloatArray, IntArray, Uncertified
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 
@@ -89,44 +97,40 @@ def plan_of(
     return replace(plan, question=question), method
 
 
-def fit(
+def fit(table: Table, *, progress: Progress | None = None, **options: Any) -> Estimate:
+    """Fit a table; ``options`` are those of `prepare`, ``progress`` is told the share of the reading done."""
+    began = time.perf_counter()
+    data, method = prepare(table, **options)
+    shares = (1.0, 0.2 * (method is not None) + 0.8 * data.plan.question.screen_rows)
+    counting, estimating = parts_of(progress, shares)
+    with data.table.source.there():
+        kind = Means if data.plan.question.target == "mean" else Centres
+        planned = {name: value for name, value in options.items() if name in _plan_options()}
+        found: OneSample = kind.of(data, counting, method=method, options=planned)
+        return estimates(found, began=began, progress=(estimating,))[0]
+
+
+def prepare(
     table: Table,
     *,
     groups: Any = None,
     random_state: Any = 0,
     n_jobs: int | None = None,
     device: Any = None,
-    progress: Progress | None = None,
     **options: Any,
-) -> Estimate:
-    """Fit a table; ``options`` are those of `plan_of`, ``progress`` is told the share of the reading done."""
-    began = time.perf_counter()
-    data, method = prepare(table, groups=groups, random_state=random_state, n_jobs=n_jobs, device=device, **options)
-    shares = (1.0, 0.2 * (method is not None) + 0.8 * data.plan.question.screen_rows)
-    counting, estimating = parts_of(progress, shares)
-    with where_it_lies(data.table):
-        found: Found
-        if data.plan.question.target == "mean":
-            found = Means.of(data, counting, method=method)
-        else:
-            planned = {name: value for name, value in options.items() if name in _plan_options()}
-            found = Centres.of(data, counting, method=method, options=planned, source=data.table)
-        return estimates(found, began=began, progress=(estimating,))[0]
-
-
-def prepare(
-    table: Table, *, groups: Any = None, random_state: Any, n_jobs: int | None, device: Any, **options: Any
 ) -> tuple[FitData, Refinement]:
     """Check what is asked of a table and assign its rows to buckets."""
     table = table if device is None else sent(table, device)
-    units = None if groups is None else _units(on_the_host(groups, table, argument="groups"), table.shape[0])
+    units = None
+    if groups is not None:
+        given = on_the_host(groups, table, argument="groups")
+        _, units = designs.in_order(*designs.labels_of(given, table.shape[0], "groups"))
     options["null"] = on_the_host(options.get("null", 0.0), table, argument="null")
     plan, method = plan_of(*table.shape, n_units=None if units is None else int(units.max()) + 1, **options)
     # Where ranks or sums decide, what is drawn only says which features to rank or which rows give a scale: nobody who
     # draws again should be better off.
     seed = 0 if random_state is None and plan.question.test in ("ranks", "sums") else draw_seed(random_state)
-    buckets = BucketSpec(assign_buckets(plan, seed, units), plan.question.null, plan.question.missing == "omit")
-    return FitData(table, buckets, plan, seed=seed, units=units, n_jobs=n_jobs), method
+    return FitData.of(table, plan, seed=seed, units=units, n_jobs=n_jobs), method
 
 
 @cache
@@ -136,12 +140,201 @@ def _plan_options() -> frozenset[str]:
     return frozenset().union(*known) - {"n", "d", "n_units", "asked"}
 
 
-def _units(groups: Any, n: int) -> IntArray:
-    """Give every subject a number, in the order of their first rows."""
-    labels = np.asarray(groups)
-    if labels.shape != (n,):
-        raise InputError("groups", f"have one label for each of the {n} rows", f"shape {labels.shape}")
-    if labels.dtype.kind in "fOMm" and (gaps := [row for row, label in enumerate(labels) if is_missing(label)]):
-        raise InputError("groups", "have no missing labels", f"{labels[gaps[0]]} at row {gaps[0]}")
-    _, first, inverse = np.unique(labels.astype(str), return_index=True, return_inverse=True)
-    return np.asarray(np.argsort(np.argsort(first))[inverse], dtype=np.intp)
+# Counts, evidence, support, then values and intervals on it, from all rows.
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Centres(OneSample):
+    """One sample, tested by signs or by ranks: what was counted, and what it decides."""
+
+    counts: Counts
+
+    @classmethod
+    def of(cls, data: FitData, progress: Progress | None = None, **parts: Any) -> Centres:
+        """Count the signs of one sample, rank what they do not rule out, and select."""
+        wanted = screening_columns(data)
+        if data.plan.question.test == "ranks" and filter_of(data.plan) >= 1:  # all are ranked, whatever their signs say
+            wanted = np.arange(data.plan.n_features)
+        counts, data = data.count(wanted, progress)
+        decision, data = infer(data, counts)
+        return cls(data=data, counts=counts, decision=decision, **parts)
+
+    def strength(self, contrast: int = 0) -> tuple[FloatArray, IntArray]:  # noqa: ARG002
+        """Return β₀ at the bucket size at which signs show most."""
+        evidence: Any = self.decision.evidence
+        by_signs = self.data.plan.question.test == "buckets" and not self.data.plan.min_effect
+        return signs.strongest_signs(self.data.plan, self.counts, evidence if by_signs else None)
+
+    def to_host(self) -> Centres:
+        """Take what an estimate needs from a device, and walk where the paper's rule asks for it."""
+        decision, question = self.decision, self.data.plan.question
+        if question.selection == "paper":
+            return replace(self, counts=on_host(self.counts), decision=paper_support(self.data, self.counts, decision))
+        if question.test == "buckets":  # all but the support stays where it is
+            return replace(self, decision=replace(decision, support=on_host(decision.support)))
+        return replace(self, counts=on_host(self.counts), decision=on_host(decision))
+
+    def values(self, data: FitData) -> tuple[Decision, Values]:
+        """Return the support less columns that hold one value only, which need no test, and what the rest is worth.
+
+        They are looked for among all features that some number of bad rows leaves. The paper's rule keeps them, as
+        published.
+        """
+        decision, published = self.decision, data.plan.question.selection == "paper"
+        last = decision.last
+        looked_at = decision.support if published else on_host(namespace(last).flatnonzero(last >= 0))
+        buckets, (positive, negative) = self.counts.buckets(0), (self.counts.positive[0], self.counts.negative[0])
+        buckets = buckets if isinstance(buckets, int) else take(buckets, looked_at)
+        signs_of = np.maximum(take(positive, looked_at), take(negative, looked_at))
+        # Buckets of a column that holds one value have one sign, or none.
+        constant = one_valued(data.source, looked_at[(signs_of == buckets) | (signs_of == 0)])
+        decision = decision if published else decision.without(constant)
+        return decision, replace(_support_values(data, decision.support, self.counts), constant=constant)
+
+    def remarks(self, data: FitData, decision: Decision, values: Values, skewed: IntArray | None) -> Iterator[str]:
+        """Say what the rule did, and what is odd about the selected features."""
+        table, unit = data.table, unit_name(data.units)
+        yield from messages.of_fit(data.plan, self.counts, decision, values.constant, table, unit=unit)
+        if skewed is not None:
+            yield from messages.of_symmetry(skewed, decision.support, data)
+        yield from messages.of_values(values, table)
+        yield from messages.of_precision(data, decision.support)
+
+    def uncertified(
+        self, data: FitData, rows: ScreeningResult, decision: Decision, progress: Progress | None
+    ) -> Uncertified:
+        """Look for features that only the rows left after screening show."""
+        kept, plan = rows.kept, data.plan
+        n_rows = kept.size if data.units is None else int(np.isin(data.units, kept).sum())
+        options = {**(self.options or {}), "contamination": 0.0 if plan.auto else rows.share(plan)}
+        if isinstance(options.get("n_buckets"), (int, np.integer)):
+            options["n_buckets"] = min(options["n_buckets"], n_rows)
+        units = None if data.units is None else kept.size
+        subset = data.subset(planning.plan_fit(n_rows, plan.n_features, n_units=units, **options), kept)
+        counts, subset = subset.count(progress=progress)
+        of_kept, _ = infer(subset, counts)
+        if plan.question.selection == "paper":
+            of_kept = paper_support(subset, counts, of_kept)
+        features = np.setdiff1d(on_host(of_kept.support), np.concatenate((decision.support, decision.skipped)))
+        located = locate_features(data, rows, features, method=self.method)
+        return Uncertified(features, located.mean + data.offset(features), take(of_kept.p_adjusted, features))
+
+
+def infer(data: FitData, counts: Counts) -> tuple[Decision, FitData]:
+    """Return what counts, and ranks where these are asked for, decide: all there is to it but for `paper_support`.
+
+    Columns that were read for it may be kept in the data that are returned.
+    """
+    plan, largest = data.plan, filter_of(data.plan)
+    if plan.question.test != "ranks":
+        return decide_planned(_signs(data, counts).staged(planning.first_error(plan)), plan), data
+    features, passing = np.arange(plan.n_features), np.full(plan.n_features, plan.n_units // 2)
+    if largest < 1:  # some features do not pass the filter, and others up to so many bad rows
+        signs = _signs(data, counts)
+        features = on_host(signs.reaching(largest, 0))
+        passing = signs.last(largest, features)
+    data = data.keep(features)
+    sides = tuple(UP if sign > 0 else DOWN for sign in plan.question.side.signs)
+    if plan.question.min_effect:
+        shifted = [data.shifted(sign * plan.question.min_effect) for sign in plan.question.side.signs]
+        sums = tuple(part.rank_sums(features, keep_zeros=True) for part in shifted)
+    else:
+        sums = (data.rank_sums(features),)
+    evidence = SignedRankEvidence(
+        plan.n_units, plan.n_features, rank_stages(plan.n_units, error=planning.first_error(plan), sides=len(sides)),
+        features, passing, sums, sides, ties_against=bool(plan.question.min_effect),
+    )  # fmt: skip
+    return decide_planned(evidence, plan), data
+
+
+def _signs(data: FitData, counts: Counts) -> SlackEvidence:
+    """Return the evidence of signs, of bucket means less the null value or beyond the smallest effect that matters."""
+    plan, least = data.plan, data.plan.question.min_effect
+    if not least:
+        return of_signs(counts, plan.n_units, side=plan.question.side)
+    parts = [
+        of_signs(data.shifted(sign * least).count()[0], plan.n_units, side=Side.UP if sign > 0 else Side.DOWN)
+        for sign in plan.question.side.signs
+    ]
+    return parts[0] if len(parts) == 1 else beside(*parts)
+
+
+def paper_support(data: FitData, counts: Counts, decision: Decision) -> Decision:
+    """Put the paper's support {i : |μ̂_i| ≥ α} in place, or the largest |μ̂_i|, less columns without any value."""
+    walk, decision = data.plan.walk, on_host(decision)
+    scales, t = {"alpha": walk.alpha, "eta": walk.eta}, walk.select_at
+    mu = path.closed_form_path(counts.positive[0], counts.negative[0], counts.buckets(0), **scales, t=t)
+    iterated, mu = on_host((path.needs_iteration(counts, mu, **scales), mu))
+    if iterated.size:
+        mu[iterated] = data.walk(iterated, t)
+    if np.count_nonzero(np.abs(mu) >= walk.alpha) < walk.min_selected:
+        close = path.contenders(mu, walk.min_selected)
+        mu[close] = data.walk(close, t)
+    support = np.flatnonzero(np.abs(mu) >= walk.alpha)
+    filled_up = max(0, walk.min_selected - int(support.size))
+    if filled_up:
+        support = np.sort(np.argsort(-np.abs(mu), kind="stable")[: walk.min_selected])
+    if counts.present is not None:  # a column without any value may have come in to reach min_selected
+        there = support[on_host(counts.present)[0, support] > 0]
+        support, filled_up = there, filled_up + int(there.size - support.size)
+    return replace(decision, support=support, filled_up=filled_up)
+
+
+def _support_values(data: FitData, support: IntArray, counts: Counts) -> Values:
+    """Estimate the selected features, with intervals that hold after selection.
+
+    Values are those of the best bucket size; where they are refined by what needs no start, those of the first.
+    """
+    plan = data.plan
+    best_of_all = np.zeros(plan.n_features, np.intp) if plan.question.refine == "auto" else best_sizes(plan, counts)
+    d = plan.n_features
+    offset = np.zeros(d) if data.buckets.null is None else data.buckets.null
+    mean, ends = offset.copy(), np.full((d, 2), np.nan)
+    if not support.size:
+        return Values(mean, ends, support, support, support)
+    error, wanted = decision.error_after_selection(plan, support.size), data.buckets.partition.wanted
+
+    def work(levels: list[FloatArray], columns: IntArray) -> FloatArray:
+        every = np.ones(columns.size, dtype=bool)
+        ends, other = signed_ranks.of_levels(levels, wanted, plan, selected=every, error=error)
+        value = _value([levels[level] for level in wanted], take(best_of_all, columns), plan)
+        value[other] = medians(np.where(levels[0][:, other] == 0, np.nan, levels[0][:, other]))
+        return np.vstack((value, ends, other))
+
+    depth, best = data.buckets.partition.depth, take(best_of_all, support)
+    found = None
+    if data.table.source.engine == "gpu":
+        from sparsemean._fit.device_values import values_there
+
+        found = values_there(data, support, best, error=error)
+    if found is None:
+        found = data.means(support, work, depth)
+    elif (at := np.flatnonzero(found[3])).size:
+        found[:, at] = data.means(support[at], work, depth)
+    value, low, high, other = found
+    if data.buckets.null is not None:  # what is made of two values may miss the null value by rounding too
+        value, low, high = (
+            rounding.settle(x, 0.0, data.buckets.null[support], precision=data.precision) for x in (value, low, high)
+        )
+    mean[support] = value + offset[support]
+    # Only values that are the null value make an interval end there. Tests look at the others alone, the interval is
+    # one of all, so that it would contradict a selection. One of a single value is what few different values have: the
+    # one centre about which they could be symmetric.
+    at_null = support[(low == 0) | (high == 0) | (low == high)]
+    ends[support] = np.column_stack((low, high)) + offset[support][:, np.newaxis]
+    ends[at_null] = np.nan
+    return Values(mean, ends, support[:0], at_null, support[other.astype(bool)])
+
+
+def _value(sizes: list[FloatArray], best: IntArray, plan: Plan) -> FloatArray:
+    """Return the walk's limit, the median of the sorted means of the best size, or the walk after a given time."""
+    out, walk = np.empty(best.size), plan.walk
+    for size, means in enumerate(sizes):
+        at = np.flatnonzero(best == size)
+        if at.size and walk.estimate_at is None:
+            out[at] = medians_sorted(means.T[at].T)
+        elif at.size and walk.estimate_at is not None:
+            unit = np.ones(at.size) if plan.question.selection == "paper" else path.units_of(means[:, at])
+            walked = path.walk(means[:, at] / unit, alpha=walk.alpha, eta=walk.eta, times=(walk.estimate_at,))
+            out[at] = unit * walked[0]
+    return out

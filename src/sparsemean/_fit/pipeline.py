@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
@@ -28,56 +28,16 @@ from sparsemean._stats.arrays import on_host
 from sparsemean._stats.decision import Decision
 from sparsemean._stats.effects import GroupEffects
 from sparsemean._util.plans import Plan
-from sparsemean._util.records import Counts, FloatArray, IntArray, Sample, Status, Uncertified
+from sparsemean._util.records import Counts, FloatArray, IntArray, MeanTest, Sample, Status, Uncertified
 from sparsemean.result import Estimate, Located
 
+if TYPE_CHECKING:
+    from sparsemean._fit.two_sample import Groups
+
+    Found: TypeAlias = "OneSample | Groups"
+    "What was counted, and what is selected by it: of one sample, or of all contrasts between groups."
+
 NO_MORE = Sample()
-
-
-class Found(Protocol):
-    """What was counted, and what is selected by it: of one sample, or of all contrasts between groups."""
-
-    @property
-    def plans(self) -> tuple[Plan, ...]:
-        """The plan of each contrast."""
-        ...
-
-    @property
-    def decision(self) -> Decision:
-        """What is selected, in all contrasts together."""
-        ...
-
-    @property
-    def seed(self) -> int:
-        """What was drawn with."""
-        ...
-
-    def strength(self, contrast: int) -> tuple[FloatArray, IntArray]:
-        """Return to which side each feature leans and how far, and at which bucket size."""
-        ...
-
-    def to_host(self) -> Self:
-        """Take what an estimate needs from a device."""
-        ...
-
-    def score_rows(self) -> Any:
-        """Judge rows; None of one sample whose bad rows were named: these are judged off the support, once it is known.
-
-        The rule has no part in it.
-        """
-        ...
-
-    def allowing(self, rows: Any) -> Self:
-        """Decide again for as many bad rows as look bad, unless someone has named a share.
-
-        A feature that is selected for so many is real or more are bad, for all numbers at once: so they may be chosen
-        by looking at the rows.
-        """
-        ...
-
-    def estimate(self, contrast: int, rows: Any, *, began: float, progress: Progress | None = None) -> Estimate:
-        """Locate what is selected in a contrast, and build its estimate."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -89,6 +49,13 @@ class OneSample(ABC):
     method: Refinement = None
     """How values on the support are refined."""
     notes: tuple[str, ...] = ()
+    rows: ScreeningResult | None = None
+    """How rows were judged; None where it was named how many are bad: then that is done off the support."""
+    options: Mapping[str, Any] | None = None
+    """Those of `planning.plan_fit`, for a plan of the rows that are left; none where these are not looked at again."""
+    counts: Counts | None = None
+    beta: FloatArray | None = None
+    test: MeanTest | None = None
 
     @abstractmethod
     def strength(self, contrast: int = 0) -> tuple[FloatArray, IntArray]:
@@ -102,21 +69,12 @@ class OneSample(ABC):
     def remarks(self, data: FitData, decision: Decision, values: Values, skewed: IntArray | None) -> Iterable[str]:
         """Return what there is to say of the test and the selected features."""
 
-    @abstractmethod
-    def parts(self, data: FitData, decision: Decision) -> dict[str, Any]:
-        """Return what only estimates of this kind have."""
-
     def uncertified(
         self, data: FitData, rows: ScreeningResult, decision: Decision, progress: Progress | None
     ) -> Uncertified | None:
-        """Return features that only the rows left after screening show, where these are looked for."""
+        """Return features that only the rows left after screening show, where some were rejected."""
         del data, rows, decision, progress
         return None
-
-    @property
-    def looks_again(self) -> bool:
-        """Whether features are looked for among the rows that are left."""
-        return False
 
     @property
     def plans(self) -> tuple[Plan, ...]:
@@ -132,31 +90,30 @@ class OneSample(ABC):
         """Take what an estimate needs from a device."""
         return on_host(self)
 
-    def score_rows(self) -> ScreeningResult | None:
-        """Judge rows by all columns, about their medians; None where it was named how many are bad."""
+    def judged(self) -> Self:
+        """Judge rows, and decide again for as many bad ones as lie off together, unless someone has named a share.
+
+        The rule has no part in it. A feature that is selected for so many is real or more are bad, for all numbers at
+        once: so they may be chosen by looking at the rows.
+        """
         if not self.data.plan.auto:
-            return None
+            return self
         decision = replace(self.decision, support=on_host(self.decision.support))
         with one_blas_thread():
-            return screening.screen_first(self.data.keep(decision.support), decision)
-
-    def allowing(self, rows: ScreeningResult | None) -> Self:
-        """Decide again for as many bad rows as lie off together."""
-        if rows is None:
-            return self
-        plan = planning.allow_for(self.data.plan, rows.rows.aligned)
-        found = replace(self, data=replace(self.data, plan=plan))
+            found = replace(self, rows=screening.screen_first(self.data.keep(decision.support), decision))
+        assert found.rows is not None
+        plan = planning.allow_for(self.data.plan, found.rows.rows.aligned)
+        if plan.bad_rows and plan.question.target == "mean" and plan.question.scale is None:
+            return replace(found, notes=(messages.NOT_ALLOWED_FOR, *self.notes))
+        found = replace(found, data=replace(self.data, plan=plan))
         if not plan.bad_rows:
             return found
-        if plan.question.target == "mean" and plan.question.scale is None:
-            return replace(self, notes=(messages.NOT_ALLOWED_FOR, *self.notes))
         decision = self.decision.at((plan.bad,))
         return replace(found, decision=replace(decision, support=on_host(decision.support)))
 
     def estimate(
         self,
         contrast: int = 0,  # noqa: ARG002
-        rows: ScreeningResult | None = None,
         *,
         began: float,
         progress: Progress | None = None,
@@ -168,7 +125,7 @@ class OneSample(ABC):
         decision, values = self.values(data)
         support, data = decision.support, replace(data, nonzero=values.nonzero)
         with one_blas_thread():
-            rows = rows or screening.screen(data, support)
+            rows = self.rows or screening.screen(data, support)
             located = screening.refine_values(data, rows, support, values=values, method=method, progress=refining)
             if not plan.auto:
                 rows = screening.screen_on_support(data, rows, support, mean=located.mean)
@@ -176,28 +133,31 @@ class OneSample(ABC):
             alike = screening.neighbours_alike(data, rows, support)
         notes = (
             *messages.of_dependence(*alike, data.units, table),
+            *self.notes,
             *self.remarks(data, decision, values, skewed),
             *located.notes,
-            *messages.of_numbering(plan),
-            *(() if self.looks_again or not rows.rows.suspects.size else (messages.NOT_LOOKED_FOR,)),
+            *(() if self.options is not None or not rows.rows.suspects.size else (messages.NOT_LOOKED_FOR,)),
         )
+        uncertified = None
+        if self.options is not None and planning.MIN_ROWS <= rows.kept.size < plan.n_units:
+            uncertified = self.uncertified(data, rows, decision, recounting)
+        sample = Sample(units=data.units, bucket_of_row=None if self.test else data.buckets.partition.bucket_of_row)
         return build_estimate(
             plan, decision, table=table, began=began, notes=notes, values=(located.mean, values.intervals),
             status={
                 "screening": rows.how, "refinement": located.how, "iterations": located.iterations,
                 "converged": located.converged,
             },
-            seed=data.seed, rows=rows.rows, uncertified=self.uncertified(data, rows, decision, recounting),
-            skewed=skewed, checksum=table.source.early_checksum(support), **self.parts(data, decision),
+            seed=data.seed, rows=rows.rows, uncertified=uncertified,
+            skewed=skewed, checksum=table.source.early_checksum(support), sample=sample, counts=self.counts,
+            strength=self.beta, mean_test=self.test,
         )  # fmt: skip
 
 
 def estimates(found: Found, *, began: float, progress: Iterable[Progress | None]) -> list[Estimate]:
     """Score rows, decide for as many bad ones as look bad unless someone has named a share, and build the estimates."""
-    found = found.to_host()
-    rows = found.score_rows()
-    found = found.allowing(rows)
-    return [found.estimate(k, rows, began=began, progress=part) for k, part in enumerate(progress)]
+    found = found.to_host().judged()
+    return [found.estimate(k, began=began, progress=part) for k, part in enumerate(progress)]
 
 
 def build_estimate(
@@ -233,6 +193,7 @@ def build_estimate(
         counts=counts,
         strength=strength,
         sample=replace(sample, feature_names=table.feature_names, theta=table.theta),
+        source=table,
         **parts,
     )
 

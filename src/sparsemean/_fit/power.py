@@ -21,9 +21,10 @@ from sparsemean._stats.planning import (
     check_shares,
     of_question,
     plan_fit,
+    positive,
 )
 from sparsemean._stats.power import GroupPower, Power, of_one_sample, power_of, smallest_p
-from sparsemean._util.checks import fraction_of_rows, integer, pluralize, real
+from sparsemean._util.checks import fraction_of_rows, integer, pluralize
 from sparsemean._util.plans import BadRows, GroupSizes, Plan, PowerAnalysis, Question, Shares
 from sparsemean.errors import InputError
 
@@ -230,8 +231,8 @@ def plan(
         if made.question.test == "ranks" and made.n_rows > MOST_FOR_RANKS:
             raise InputError("n", f"be at most {MOST_FOR_RANKS:,} with test='ranks'", n)
     wanted = check_share("power", power)
-    if effect is not None and real(effect, argument="effect", rule="be a positive number") <= 0:
-        raise InputError("effect", "be a positive number", effect)
+    if effect is not None:
+        effect = positive("effect", effect)
     _refuse_impossible(made, contamination)
     able = power_of(made)
     effects, table = (able.smallest(wanted), able.smallest(wanted, opposed=True)), able.table(wanted)
@@ -265,27 +266,17 @@ def _of_groups(sizes: Sequence[int], d: int, asked: Question, shares: Shares) ->
 
 
 def _refuse_impossible(plan: Plan, contamination: object) -> None:
-    """Refuse what no data could show; say which of n and ε is in the way, and what is the nearest plan there is."""
-    n, d, sizes = plan.n_rows, pluralize(plan.n_features, "feature"), plan.sizes
-    if sizes:
-        if not (notes := groups_possible(plan)):
-            return
-        if smallest_p(*sizes, plan.question.side.number) > plan.question.level / plan.n_features:
-            raise InputError("n", "be large enough", f"{sizes.reference} and {sizes.label} rows", notes[0])
+    """Refuse what no data could show; say which of n and ε is in the way, and what would help."""
+    if sizes := plan.sizes:
+        notes, received = groups_possible(plan), f"{sizes.reference} and {sizes.label} rows"
+        few = smallest_p(*sizes, plan.question.side.number) > plan.question.level / plan.n_features
+    else:
+        notes, received = nothing_possible(plan), f"n = {plan.n_rows}"
+        few = of_one_sample(plan).survivable_share() < 0
+    if notes and few:
+        raise InputError("n", "be large enough", received, notes[0])
+    if notes:
         raise InputError("contamination", "leave enough rows", contamination, notes[0])
-    able = of_one_sample(plan)
-    limit = round(able.survivable_share() * n)
-    if limit < 0:
-        rule = f"be large enough that rows which all agree have p ≤ {able.error:.2g}, for {d}"
-        raise InputError("n", rule, f"n = {n}", _rows_wanted(plan))
-    if limit < plan.bad_rows:
-        raise InputError(
-            "contamination",
-            f"leave enough rows: at n = {n}, d = {plan.n_features} a feature on which all rows agree survives {limit} "
-            "bad rows",
-            f"{plan.contamination} ({pluralize(plan.bad_rows, 'row')})",
-            f"the largest feasible contamination is {limit / n:.4g}",
-        )
 
 
 # In words.

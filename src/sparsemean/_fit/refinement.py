@@ -14,7 +14,6 @@ import numpy.typing as npt
 from sparsemean import baselines
 from sparsemean._stats.arrays import GAUSSIAN, near, on_device, on_host, scales, some_rows
 from sparsemean._stats.descent import RoughEigenpair, descend, follow, largest_weight
-from sparsemean._stats.location import DEGREES, FAR, FEWEST, NAMES, NEAR, NOTHING
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
 from sparsemean.errors import InputError
 
@@ -179,6 +178,17 @@ def _clipped(X: Any, centre: FloatArray, unit: FloatArray) -> npt.NDArray[np.flo
 
 # The refinement that needs no choice: rows that agree, then for every feature the centre with the smallest error.
 
+FAR = 10.0
+"""Values farther than this many robust deviations are left out of the Hodges–Lehmann estimate, on both sides."""
+DEGREES = (1.0, 3.0)
+"""Degrees of freedom tried: close to the best for tails from Cauchy's to nearly Gaussian ones."""
+NEAR = 0.3
+"""A Student-t centre farther than this many robust deviations from the Hodges–Lehmann estimate is not used: where the
+noise has two humps, as with a gap at its centre, likelihood has climbed one, and its error there looks small."""
+FEWEST = 8
+"""With fewer rows no standard error is worth comparing: the Hodges–Lehmann estimate is taken."""
+NAMES = ("Hodges–Lehmann", *(f"Student t, {dof:g} d.f." for dof in DEGREES))
+NOTHING = "nothing left but the start"
 COMPARED = 5000
 """Rows that tell which kind of centre to take, where there are more."""
 WORTH = 1.1

@@ -11,11 +11,10 @@ import numpy as np
 from sparsemean._counts.engines import Progress
 from sparsemean._fit.data import FitData, Values
 from sparsemean._fit.refinement import Refinement, refined, with_workers
-from sparsemean._stats import dependence, factors, row_scores
-from sparsemean._stats.arrays import fillna, medians, near, on_device, on_host, spread_over, without
+from sparsemean._stats import assumptions, directions, factors, row_scores
+from sparsemean._stats.arrays import fillna, medians, near, on_device, on_host, spread_over
+from sparsemean._stats.assumptions import SortKeys, skew_flags
 from sparsemean._stats.decision import Decision
-from sparsemean._stats.dependence import SortKeys
-from sparsemean._stats.location import skew_flags
 from sparsemean._stats.standardized import CLIP, Selected, StandardizedRows
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate, RowScores
@@ -60,8 +59,6 @@ class ScreeningResult:
     """The features off the support that rows were judged by."""
     judged: StandardizedRows | None = None
     """Rows in units of the features that they were judged by first."""
-    judged_by: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
-    """Those features, on the support as well where it was not known."""
 
     def share(self, plan: Plan) -> float:
         """Return the share of the units kept that may still be wrong; rounding up to whole units does not raise it.
@@ -101,25 +98,21 @@ def most_listed(n_units: int) -> int:
 def screen(data: FitData, support: IntArray, *, about: FloatArray | None = None) -> ScreeningResult:
     """Judge rows by features off the support, whose means are known; by all of them ``about`` centres of them."""
     plan, off = data.plan, "" if about is not None else " off the support"
-    if not plan.question.screen_rows:
-        return ScreeningResult(row_scores.trust_all(plan.n_rows), np.arange(plan.n_units), plan.bad_rows)
     columns = screening_columns(data)
-    columns = without(columns, support) if about is None else columns
+    columns = np.setdiff1d(columns, support) if about is None else columns
+    trusted = ScreeningResult(row_scores.trust_all(plan.n_rows), np.arange(plan.n_units), plan.bad_rows)
     if columns.size < TOO_FEW:
         why = f"rows were not judged{off}, where there are {columns.size} features"
-        return ScreeningResult(row_scores.trust_all(plan.n_rows), np.arange(plan.n_units), plan.bad_rows, why)
-    table = _judged(data, columns, about=None if about is None else about[columns])
-    of_units = row_scores.judge_rows(table, most=most_listed(plan.n_units))
-    del table.scaled  # half of what is held
-    kept = np.flatnonzero(of_units.weights > 0)
-    rows = _of_rows(data, of_units, units=np.arange(plan.n_units), features=columns)
+        return replace(trusted, how=why if plan.question.screen_rows else "")
     used = plan.question.refine and plan.question.refine_on == "rows" and support.size
-    where = f"on {columns.size:,} features{off}"
-    how = _how(data, of_units, f"{where} and were left out of the values" if used else where)
-    return ScreeningResult(rows, kept, max(0, plan.bad_rows - of_units.aligned), how, columns, table, columns)
+    where = f"on {columns.size:,} features{off}" + (" and were left out of the values" if used else "")
+    table = _standardized(data, columns, about=None if about is None else about[columns])
+    found = replace(_judged_by(data, trusted, table, where=where), columns=columns, judged=table)
+    del table.scaled  # half of what is held
+    return found
 
 
-def _judged(
+def _standardized(
     data: FitData, columns: IntArray, *, about: FloatArray | None, kept: IntArray | None = None, clip: float = CLIP
 ) -> StandardizedRows:
     """Return some rows in units of some columns, ``about`` centres of these; with the workers if they are many."""
@@ -128,7 +121,31 @@ def _judged(
 
         return CodedColumns(data.columns(columns, kept=kept, about=about), clip)
     values = data.rows_of(columns, about)
-    return StandardizedRows(values if kept is None else values[near(values, kept)], clip, data.n_jobs)
+    values = values if kept is None else values[near(values, kept)]
+    return StandardizedRows(values, clip, data.n_jobs, features=columns)
+
+
+def _judged_by(data: FitData, before: ScreeningResult, table: StandardizedRows, *, where: str) -> ScreeningResult:
+    """Return what was known of the rows and what a table of those that are left says of them; scores only grow."""
+    n, left = data.plan.n_units, before.kept
+    judged = row_scores.judge_rows(table, most=max(0, most_listed(n) - (n - left.size)))
+    scores, suspects = np.zeros(n), left[judged.suspects].tolist()
+    scores[left] = judged.scores
+    kinds, why = (dict(zip(suspects, told, strict=True)) for told in (judged.kinds, judged.reasons))
+    if data.units is not None:  # what is said of a subject is said of all its rows
+        of_row = [(row, unit) for row, unit in enumerate(data.units.tolist()) if unit in kinds]
+        scores = scores[data.units]
+        kinds, why = ({row: told[unit] for row, unit in of_row} for told in (kinds, why))
+    rows = row_scores.row_scores(scores, kinds, why, aligned=judged.aligned)
+    unit = "rows" if data.units is None else "subjects"
+    how = f"{len(suspects)} of {n} {unit} contradict the rest {where}" if suspects else ""
+    return replace(
+        before,
+        rows=row_scores.joined_scores(before.rows, rows),
+        kept=np.delete(left, judged.suspects),
+        left=max(0, before.left - judged.aligned),
+        how="; ".join(filter(None, (before.how, how))),
+    )
 
 
 def screen_first(data: FitData, decision: Decision) -> ScreeningResult:
@@ -142,7 +159,7 @@ def screen_first(data: FitData, decision: Decision) -> ScreeningResult:
     for columns in data.pieces(support):
         mean[columns] = medians(data.rows_of(columns)[:])
     rows = screen(data, support, about=mean)
-    rows = replace(rows, columns=without(rows.columns, np.union1d(support, decision.support)))
+    rows = replace(rows, columns=np.setdiff1d(rows.columns, np.union1d(support, decision.support)))
     return screen_on_support(data, rows, support, mean=mean if data.buckets.null is None else mean + data.buckets.null)
 
 
@@ -156,18 +173,8 @@ def screen_on_support(
     support = spread_over(support, most)
     about = mean[support] - data.offset(support)
     clip = min(ON_SUPPORT, ALONE * row_scores.limit(before.kept.size))
-    room = most_listed(data.plan.n_units) - (data.plan.n_units - before.kept.size)
-    of_kept = row_scores.judge_rows(_judged(data, support, about=about, kept=before.kept, clip=clip), most=max(0, room))
-    rows = _of_rows(data, of_kept, units=before.kept, features=support)
-    how = "; ".join(part for part in (before.how, _how(data, of_kept, "on the support itself")) if part)
-    kept = np.delete(before.kept, of_kept.suspects)
-    return replace(
-        before,
-        rows=row_scores.joined_scores(before.rows, rows),
-        kept=kept,
-        left=max(0, before.left - of_kept.aligned),
-        how=how,
-    )
+    table = _standardized(data, support, about=about, kept=before.kept, clip=clip)
+    return _judged_by(data, before, table, where="on the support itself")
 
 
 def flag_skewed(data: FitData, screening: ScreeningResult, support: IntArray) -> IntArray:
@@ -195,13 +202,13 @@ def neighbours_alike(data: FitData, screening: ScreeningResult, support: IntArra
     explains it. NaN where the only column that varies is sorted: then nothing can be said.
     """
     sampled = screening_columns(data)
-    off = without(sampled, support)
+    off = np.setdiff1d(sampled, support)
     known = off.size >= TOO_FEW
     columns = off if known else sampled
     if not columns.size:
         return 0.0, None
-    rows = dependence.some_neighbours(screening.kept)
-    columns, table = spread_over(columns, dependence.MOST_COLUMNS), screening.judged
+    rows = assumptions.some_neighbours(screening.kept)
+    columns, table = spread_over(columns, assumptions.MOST_COLUMNS), screening.judged
     if not data.spread:
         values = data.rows_of(columns)
         values = values[near(values, rows)]
@@ -209,18 +216,18 @@ def neighbours_alike(data: FitData, screening: ScreeningResult, support: IntArra
         values = data.columns(columns).take(rows)
     else:  # signs are those of the values
         values = table.ratios.take(rows, _places(screening, columns)).astype(np.float64)
-    z = dependence.z_of_neighbours(values, known=known)
-    if z <= dependence.ALARM:
+    z = assumptions.z_of_neighbours(values, known=known)
+    if z <= assumptions.ALARM:
         return z, None
     whole = replace(data, nonzero=None)  # a file is sorted by all values of a column, zeros among them
-    keys = dependence.sort_keys(rows.size, lambda: _all_columns(whole, np.union1d(sampled, support), rows))
+    keys = assumptions.sort_keys(rows.size, lambda: _all_columns(whole, np.union1d(sampled, support), rows))
     others = np.flatnonzero(~np.isin(columns, keys.columns))
     if not keys.columns.size:
         return z, None
-    given = dependence.z_given(keys, on_host(values[:, near(values, others)]))
+    given = assumptions.z_given(keys, on_host(values[:, near(values, others)]))
     if np.isnan(given) and keys.columns.size > 1:  # which no file is sorted by
         return z, None
-    return given, None if given > dependence.ALARM else keys
+    return given, None if given > assumptions.ALARM else keys
 
 
 def _all_columns(data: FitData, sampled: IntArray, rows: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
@@ -228,32 +235,6 @@ def _all_columns(data: FitData, sampled: IntArray, rows: IntArray) -> Iterator[t
     columns = np.arange(data.plan.n_features) if data.table.source.in_memory else sampled
     for part in data.pieces(columns):
         yield part, data.columns(part).take(rows) if data.spread else data.values(part)[rows]
-
-
-def _of_rows(data: FitData, judged: RowScores, *, units: IntArray, features: IntArray) -> RowScores:
-    """Return scores of some ``units``, by the columns of some ``features``, as those of the rows of all units."""
-    reasons = tuple(tuple(features[list(why)].tolist()) for why in judged.reasons)
-    scores = np.zeros(data.plan.n_units)
-    scores[units] = judged.scores
-    suspects = units[judged.suspects]
-    kinds = dict(zip(suspects.tolist(), judged.kinds, strict=True))
-    why = dict(zip(suspects.tolist(), reasons, strict=True))
-    if data.units is None:
-        return row_scores.row_scores(scores, kinds, why)
-    unit_of = {row: unit for row, unit in enumerate(data.units.tolist()) if unit in kinds}
-    return row_scores.row_scores(
-        scores[data.units],
-        {row: kinds[unit] for row, unit in unit_of.items()},
-        {row: why[unit] for row, unit in unit_of.items()},
-        aligned=judged.aligned,
-    )
-
-
-def _how(data: FitData, judged: RowScores, where: str) -> str:
-    """Say ``where`` units were rejected, if any were."""
-    kind = "rows" if data.units is None else "subjects"
-    rejected = judged.suspects.size
-    return f"{rejected} of {data.plan.n_units} {kind} contradict the rest {where}" if rejected else ""
 
 
 def refine_values(
@@ -346,9 +327,9 @@ def _without_factors(data: FitData, screening: ScreeningResult, features: IntArr
 
     Where workers have them it is only said.
     """
-    others = without(screening.columns, features)
+    others = np.setdiff1d(screening.columns, features)
     judged = screening.judged
-    if others.size < factors.LEAST_COLUMNS or not (judged is None or factors.may_have_factors(judged.variances)):
+    if others.size < factors.LEAST_COLUMNS or not (judged is None or directions.may_have_factors(judged.variances)):
         return X, ""
     off: Any = _off_support(data, screening, others)
     if with_workers(X):
@@ -376,7 +357,7 @@ def _off_support(data: FitData, screening: ScreeningResult, others: IntArray) ->
 def _places(screening: ScreeningResult, features: IntArray) -> IntArray:
     """Return the places of some features among those in whose units rows are judged."""
     assert screening.judged is not None
-    return np.flatnonzero(np.isin(screening.judged_by[screening.judged.columns], features))
+    return np.flatnonzero(np.isin(screening.judged.columns, features))
 
 
 def _gaps(gaps: int, of: int, how: object) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,8 +45,7 @@ def rows_off(design: Design) -> RowScores:
     most = most_listed(design.codes.size)
     with np.errstate(over="ignore", invalid="ignore"):  # what is too far is infinite; infinite units say nothing
         away = values - _nearest_medians(values, design.codes)
-    judged = row_scores.score_rows(away, most=most)
-    return replace(judged, reasons=tuple(tuple(columns[list(why)].tolist()) for why in judged.reasons))
+    return row_scores.score_rows(away, most=most, features=columns)
 
 
 def _nearest_medians(values: FloatArray, codes: IntArray) -> FloatArray:

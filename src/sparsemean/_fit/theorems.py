@@ -16,9 +16,10 @@ from sparsemean._stats.planning import (
     PAPER_ETA,
     PAPER_ITERATIONS,
     check_share,
+    positive,
     theory_buckets,
 )
-from sparsemean._util.checks import fraction_of_rows, integer, real
+from sparsemean._util.checks import fraction_of_rows, integer
 from sparsemean.errors import InputError
 
 CONVERGENCE = "Theorem 1, convergence of SubGM"
@@ -59,7 +60,7 @@ def theorem_rows(
     ``effect`` is the smallest mean that is not zero, in standard deviations.
     """
     k = integer(k, argument="k", least=1, rule="be a positive integer")
-    delta, sigma = check_share("delta", delta), _positive(sigma, "sigma")
+    delta, sigma = check_share("delta", delta), positive("sigma", sigma)
     bad = math.ceil(contamination * n)
     buckets = 4 * bad + 32 * math.log(1 / delta)
     error = sigma * (
@@ -147,7 +148,7 @@ def theory_settings(contamination: object, theory: Mapping[str, object]) -> dict
     if not isinstance(theory, Mapping) or set(theory) != {"n", "d", "sigma", "mu_max"}:
         raise InputError("theory", "be a dict with n, d, sigma and mu_max", repr(theory))
     n, d = (integer(theory[name], argument=name, least=1, rule="be a positive integer") for name in ("n", "d"))
-    sigma, mu_max = (_positive(theory[name], name) for name in ("sigma", "mu_max"))
+    sigma, mu_max = (positive(name, theory[name]) for name in ("sigma", "mu_max"))
     if epsilon == 0:
         advice = "with no bad row any small share will do"
         raise InputError("contamination", "be above 0 for Theorem 1, which divides by it", epsilon, advice)
@@ -166,11 +167,3 @@ def theory_settings(contamination: object, theory: Mapping[str, object]) -> dict
         "n_iter": math.ceil(window(alpha, eta)[0]),
         "min_selected": 0,
     }
-
-
-def _positive(value: object, name: str) -> float:
-    rule = "be a positive number"
-    number = real(value, argument=name, rule=rule)
-    if number <= 0:
-        raise InputError(name, rule, value)
-    return number

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from sparsemean._counts.engines import Progress
-from sparsemean._data.gpu import where_it_lies
 from sparsemean._data.source import Checksum
 from sparsemean._data.table import Table, as_names
-from sparsemean._evidence import groups
+from sparsemean._evidence import groups as groups_of_rows
 from sparsemean._evidence.groups import GroupTest, RankEvidence
 from sparsemean._evidence.ranks import REST, Contrast
-from sparsemean._fit import covariates, designs, mean_difference, messages, one_sample
+from sparsemean._fit import covariates, designs, messages, one_sample
+from sparsemean._fit.mean import difference_evidence, difference_impossible, differences
 from sparsemean._fit.pipeline import build_estimate, estimates, parts_of
 from sparsemean._fit.power import groups_possible
 from sparsemean._fit.suspects import labels_of, looking_bad, rows_off, suspects_of
@@ -27,7 +27,7 @@ from sparsemean._stats.decision import Decision, decide, error_after_selection, 
 from sparsemean._stats.effects import GroupEffects, group_effects, joined, log_scale
 from sparsemean._util.checks import AUTO, draw_seed, list_names, unit_name
 from sparsemean._util.plans import Plan, Question
-from sparsemean._util.records import FloatArray, IntArray, RowScores, Sample
+from sparsemean._util.records import FloatArray, IntArray, MeanDifferenceTest, RowScores, Sample
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 from sparsemean.result.comparison import Comparison
@@ -35,8 +35,8 @@ from sparsemean.result.comparison import Comparison
 PAIRS = "pairs"
 REST_NAME = "rest"
 RULES = tuple(name for name in planning.SELECTIONS if name != "paper")
-NAMED = ("y", "groups", "strata", "pairs", "covariate")
-"""Arguments that messages name."""
+NAMED = {name: name for name in ("y", "groups", "strata", "pairs", "covariate")}
+"""What messages call arguments, unless they are told otherwise."""
 SAMPLED = 200
 """Rows and columns that tell whether data are counts or logarithms of them."""
 
@@ -51,16 +51,6 @@ class Design:
     strata: IntArray | None = None
     of_subjects: bool = False
     notes: tuple[str, ...] = ()
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Rows of every label."""
-        return tuple(np.bincount(self.codes, minlength=self.classes.size).tolist())
-
-    @property
-    def n_strata(self) -> int:
-        """Number of strata, one without any."""
-        return 1 if self.strata is None else int(self.strata.max()) + 1
 
 
 def contrasts_of(
@@ -92,121 +82,71 @@ def restricted_to(contrasts: Sequence[Contrast], classes: designs.Labels, only: 
     return [test for test in contrasts if len(labels) == 2 or labels[test.label] in only]
 
 
-def compare(
-    table: Table,
-    y: Any,
-    *,
-    contamination: Any = AUTO,
-    reference: Any = None,
-    vs: str | None = None,
-    only: Collection[Any] | None = None,
-    alternative: Any = "two-sided",
-    min_effect: Any = 0.0,
-    selection_rule: Any = "fwer",
-    level: Any = 0.05,
-    missing: Any = "raise",
-    groups: Any = None,
-    strata: Any = None,
-    pairs: Any = None,
-    covariate: Any = None,
-    target: Any = "centre",
-    scale: Any = None,
-    random_state: Any = 0,
-    n_jobs: int | None = None,
-    progress: Progress | None = None,
-    called: Mapping[str, str] | None = None,
-) -> Comparison:
-    """Compare groups of rows feature by feature: an estimate for each test; messages name arguments as ``called``.
-
-    Of three labels and more those ``only`` are tested, where some are named.
-    """
+def compare(table: Table, y: Any, *, pairs: Any = None, progress: Progress | None = None, **options: Any) -> Comparison:
+    """Compare groups of rows feature by feature: an estimate for each test; ``options`` are those of `counted`."""
     began = time.perf_counter()
-    planning.one_of(selection_rule, RULES, argument="selection")
-    question = planning.ask(
-        contamination=contamination, selection=selection_rule, level=level, alternative=alternative,
-        min_effect=min_effect, missing=missing, target=target, scale=scale,
-    )  # fmt: skip
-    counting, estimating = parts_of(progress, (1.0, 1.0))
-    asked = Asked(
-        y,
-        reference,
-        vs,
-        only,
-        groups=groups,
-        strata=strata,
-        covariate=covariate,
-        called={**{name: name for name in NAMED}, **(called or {})},
-    )
-    shared: dict[str, Any] = {"seed": draw_seed(random_state), "n_jobs": n_jobs}
+    planning.one_of(options.get("selection", RULES[0]), RULES, argument="selection")
     if pairs is not None:
-        return _of_pairs(table, asked, pairs, question, progress=progress, **shared)
-    found = counted(table, asked, question, progress=counting, **shared)
+        return _of_pairs(table, y, pairs, progress=progress, **options)
+    counting, estimating = parts_of(progress, (1.0, 1.0))
+    found = counted(table, y, progress=counting, **options)
     made = estimates(found, began=began, progress=parts_of(estimating, (1.0,) * len(found.plans)))
     return Comparison(found.design.classes, dict(zip(found.keys, made, strict=True)))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Asked:
-    """Which rows are compared with which: labels, and what is known of rows beside them, as users give them."""
-
-    y: Any
-    reference: Any = None
-    vs: str | None = None
-    only: Collection[Any] | None = None
-    groups: Any = None
-    strata: Any = None
-    covariate: Any = None
-    called: Mapping[str, str] = field(default_factory=lambda: {name: name for name in NAMED})
-    """What messages call arguments."""
-
-    def coded(self, table: Table, question: Question, pairs: Any = None) -> tuple[Table, designs.Labels, IntArray]:
-        """Return the table less what values from before predict, the labels, and the label of each row."""
-        for name, given in (("y", self.y), ("groups", self.groups), ("strata", self.strata), ("pairs", pairs)):
-            designs.refuse_other_index(table, given, self.called[name])
-        if self.covariate is not None:
-            called = self.called["covariate"]
-            table, _ = covariates.adjusted(table, self.covariate, target=question.target, called=called)
-        needed = self.only and [*self.only, self.reference]
-        return table, *designs.classes_of(self.y, table.shape[0], self.called["y"], needed=needed)
-
-
 def counted(
     table: Table,
-    asked: Asked,
-    question: Question,
+    y: Any,
     *,
-    seed: int,
+    reference: Any = None,
+    vs: str | None = None,
+    only: Collection[Any] | None = None,
+    groups: Any = None,
+    strata: Any = None,
+    covariate: Any = None,
+    called: Mapping[str, str] | None = None,
+    random_state: Any = 0,
     n_jobs: int | None = None,
     progress: Progress | None = None,
+    **asked: Any,
 ) -> Groups:
-    """Prepare what is compared, count it and select over all tests."""
-    table, classes, codes = asked.coded(table, question)
-    if asked.strata is not None and question.target == "mean":
+    """Prepare rows, or subjects, count them and select over all tests; ``asked`` is what `planning.ask` takes.
+
+    Of three labels and more those ``only`` are tested, where some are named; messages name arguments as ``called``.
+    """
+    question, seed, names = planning.ask(**asked), draw_seed(random_state), {**NAMED, **(called or {})}
+    needed = only and [*only, reference]
+    table, classes, codes = _labelled(
+        table, question, names, covariate=covariate, needed=needed, y=y, groups=groups, strata=strata
+    )
+    within = None if strata is None else designs.check_strata(strata, codes, names["strata"])
+    if within is not None and question.target == "mean":
         advice = "compare within strata by ranks, target='centre'"
         raise InputError("strata", "be left out with target='mean'", "labels", advice)
-    design = design_of(table, classes, codes, asked, seed=seed, missing=question.missing)
-    contrasts = contrasts_of(classes, design.sizes, asked.reference, vs=asked.vs)
-    with where_it_lies(design.table):
-        if asked.only is not None:
-            contrasts = restricted_to(contrasts, classes, asked.only)
+    if groups is None:
+        notes = [] if strata is not None else messages.dependence_note(table, compared=True)
+    else:
+        table, codes, notes = designs.subject_means(
+            table, codes, groups, seed=seed, missing=question.missing, classes=classes, argument=names["groups"]
+        )
+        within = None if within is None else designs.strata_of_subjects(within, groups, names["strata"])
+    design = Design(table, classes, codes, within, of_subjects=groups is not None, notes=tuple(notes))
+    contrasts = contrasts_of(classes, tuple(np.bincount(codes).tolist()), reference, vs=vs)
+    with table.source.there():
+        if only is not None:
+            contrasts = restricted_to(contrasts, classes, only)
         return decide_all(design, contrasts, question, seed=seed, n_jobs=n_jobs, progress=progress)
 
 
-def design_of(
-    table: Table, classes: designs.Labels, codes: IntArray, asked: Asked, *, seed: int, missing: str
-) -> Design:
-    """Return rows as they are, or one row a subject."""
-    strata = asked.strata
-    within = None if strata is None else designs.check_strata(strata, codes, asked.called["strata"])
-    if asked.groups is None:
-        notes = [] if strata is not None else messages.dependence_note(table, compared=True)
-        return Design(table, classes, codes, within, notes=tuple(notes))
-    reduced, own, notes, _ = designs.subject_means(
-        table, codes, asked.groups, seed=seed, missing=missing, classes=classes, argument=asked.called["groups"]
-    )
-    if within is not None:
-        within = designs.strata_of_subjects(within, asked.groups, asked.called["strata"])
-    return Design(reduced, classes, own, within, of_subjects=True, notes=tuple(notes))
+def _labelled(
+    table: Table, question: Question, called: Mapping[str, str], *, covariate: Any, needed: Any, y: Any, **others: Any
+) -> tuple[Table, designs.Labels, IntArray]:
+    """Return the table less what values from before predict, the labels, and the label of each row."""
+    for name, given in {"y": y, **others}.items():
+        designs.refuse_other_index(table, given, called[name])
+    if covariate is not None:
+        table, _ = covariates.adjusted(table, covariate, target=question.target, called=called["covariate"])
+    return table, *designs.classes_of(y, table.shape[0], called["y"], needed=needed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,6 +161,8 @@ class Groups:
     seed: int = 0
     n_jobs: int | None = None
     notes: tuple[str, ...] = ()
+    rows: tuple[RowScores, ...] = ()
+    """What was said of rows in each test, once they were judged."""
 
     @property
     def keys(self) -> list[Any]:
@@ -245,54 +187,58 @@ class Groups:
         scale = log_scale(source.measured.take(columns)[rows]) if self.decision.support.size else None
         return scale, source.early_checksum(np.unique(self.decision.support % d))
 
-    def score_rows(self) -> list[RowScores]:
-        """Judge the labels of rows in each test, and rows by how they lie about the medians of labels."""
+    def judged(self) -> Groups:
+        """Judge the labels of rows in each test, and rows by how they lie about the medians of labels.
+
+        Unless someone has named a share, decide again for as many bad rows as look bad in the groups of each test.
+        """
         off = rows_off(self.design)
         decisions = map(self.decision.of, range(len(self.plans)))
-        return [suspects_of(self.design, test, each, off) for test, each in zip(self.tests, decisions, strict=True)]
-
-    def allowing(self, rows: Sequence[RowScores]) -> Groups:
-        """Decide again for as many bad rows as look bad in the groups of each test."""
+        rows = tuple(suspects_of(self.design, *each, off) for each in zip(self.tests, decisions, strict=True))
+        found = replace(self, rows=rows)
         if self.question.shares is not None:
-            return self
+            return found
         numbers = tuple(looking_bad(self.design, test, judged) for test, judged in zip(self.tests, rows, strict=True))
         if not any(bad.total for bad in numbers):
-            return self
+            return found
         if self.question.target == "mean" and self.question.scale is None:
-            return replace(self, notes=(messages.NOT_ALLOWED_FOR, *self.notes))
+            return replace(found, notes=(messages.NOT_ALLOWED_FOR, *self.notes))
         plans = tuple(
             replace(plan, bad_by_group=bad, bad_rows=bad.total, contamination=max(bad.shares(test.contrast.rows)))
             for plan, test, bad in zip(self.plans, self.tests, numbers, strict=True)
         )
-        return replace(self, decision=self.decision.at(numbers), plans=plans)
+        return replace(found, decision=self.decision.at(numbers), plans=plans)
 
-    def estimate(
-        self, contrast: int, rows: Sequence[RowScores], *, began: float, progress: Progress | None = None
-    ) -> Estimate:
+    def estimate(self, contrast: int, *, began: float, progress: Progress | None = None) -> Estimate:
         """Return the estimate of one test."""
         design, table, plan, test = self.design, self.design.table, self.plans[contrast], self.tests[contrast]
         decision, labels, d = self.decision.of(contrast), labels_of(design.codes, test.contrast), table.shape[1]
         support, (scale, checksum) = decision.support, self._scale_and_checksum
         mean, intervals, effects = np.zeros(d), np.full((d, 2), np.nan), None
         if support.size:
-            options: dict[str, Any] = {
-                "error": error_after_selection(plan, self.decision.support.size), "n_jobs": self.n_jobs
-            }  # fmt: skip
-            if test.mean_test is not None:
-                found = mean_difference.on_support(design, test, support, plan=plan, **options)
-                mean[support], intervals[support] = found
-                effects = _effects(design, labels, support, scale)
-            else:
-                mean[support], intervals[support], effects = _values(
-                    design, labels, support, plan, scale=scale, progress=progress, **options
-                )
+            error, blocks = error_after_selection(plan, self.decision.support.size), []
+            options: dict[str, Any] = {"test": test.mean_test, "error": error, "n_jobs": self.n_jobs}
+            for columns, values, found in located(table, plan, labels, design.strata, support, **options):
+                blocks.append(_effects_of(table, columns, values, labels, scale))
+                mean[columns], intervals[columns] = found[:, 0], found[:, 1:]
+                if progress is not None:
+                    progress(np.searchsorted(support, columns[-1], side="right") / support.size)
+            effects = joined(blocks)
+            if test.mean_test is not None:  # ends are found by steps, but what the test refuses they leave out
+                least = np.where(mean[support] > 0, plan.question.min_effect, -np.inf)
+                most = np.where(mean[support] < 0, -plan.question.min_effect, np.inf)
+                intervals[support, 0] = np.maximum(intervals[support, 0], least)
+                intervals[support, 1] = np.minimum(intervals[support, 1], most)
         flat = support[(intervals[support] == 0).any(axis=1) & (test.mean_test is None)]
         intervals[flat] = np.nan
         return build_estimate(
             plan, decision, table=table, began=began, values=(mean, intervals),
             strength=self.tests[contrast].strength,
-            notes=(*design.notes, *self.notes, *_not_possible(design, plan, test), *messages.flat(table, flat)),
-            seed=self.seed, rows=rows[contrast], effects=effects, source=table,
+            notes=(
+                *design.notes, *self.notes, *_not_possible(design, plan, test, support),
+                *messages.of_columns(table, flat, messages.NO_SHIFT),
+            ),
+            seed=self.seed, rows=self.rows[contrast], effects=effects,
             sample=Sample(
                 labels=labels, strata=design.strata, units=np.arange(design.codes.size) if design.of_subjects else None,
                 class_names=as_names(names_of(design.classes, test.contrast)).astype(str),
@@ -312,17 +258,28 @@ def decide_all(
     progress: Progress | None = None,
 ) -> Groups:
     """Count, or add up influences, and select over all tests."""
-    d = design.table.shape[1]
-    plans = tuple(plan_of(design, contrast, request, (d, len(contrasts))) for contrast in contrasts)
+    n_strata = 1 if design.strata is None else int(design.strata.max()) + 1
+    shared: dict[str, Any] = {
+        "n_rows": design.codes.size, "n_features": design.table.shape[1], "n_tests": len(contrasts),
+        "contamination": max(request.at_first), "n_strata": n_strata,
+    }  # fmt: skip
+    bads = [contrast.bad(request.at_first) for contrast in contrasts]
+    plans = tuple(
+        Plan(
+            request, planning.WITHOUT_BUCKETS, n_units=sum(contrast.rows), sizes=contrast.rows, bad_rows=bad.total,
+            bad_by_group=bad, rest=contrast.reference == REST, **shared,
+        )
+        for contrast, bad in zip(contrasts, bads, strict=True)
+    )  # fmt: skip
     notes: tuple[str, ...] = ()
     if request.target == "mean":
         tests: Sequence[GroupTest]
-        tests, notes, scale_rows = mean_difference.difference_evidence(
+        tests, notes, scale_rows = difference_evidence(
             design, contrasts, request, plans, seed=seed, n_jobs=n_jobs, progress=progress
         )
         plans = tuple(replace(plan, scale_rows=scale_rows) for plan in plans)
     else:
-        tests = groups.count(
+        tests = groups_of_rows.count(
             design.table, design.codes, contrasts, strata=design.strata, min_effect=request.min_effect,
             missing=request.missing == "omit", n_jobs=n_jobs, progress=progress,
         )  # fmt: skip
@@ -330,19 +287,8 @@ def decide_all(
         tuple(tests), request.side, missing=request.missing == "omit", level=request.level, n_jobs=n_jobs
     )
     rule = rule_of(request.selection, request.level, evidence.n_hypotheses)
-    decision = decide(evidence, rule, tuple(plan.bad for plan in plans))
+    decision = decide(evidence, rule, tuple(bads))
     return Groups(design, request, decision, plans, evidence.tests, seed, n_jobs, notes)
-
-
-def plan_of(design: Design, contrast: Contrast, request: Question, shape: tuple[int, int]) -> Plan:
-    """Return the plan of one test; ``shape`` is the number of features and of tests."""
-    bad = contrast.bad(request.at_first)
-    return Plan(
-        request, planning.WITHOUT_BUCKETS,
-        n_rows=design.codes.size, n_features=shape[0], n_units=sum(contrast.rows),
-        contamination=max(request.at_first), bad_rows=bad.total, sizes=contrast.rows, bad_by_group=bad,
-        n_tests=shape[1], n_strata=design.n_strata, rest=contrast.reference == REST,
-    )  # fmt: skip
 
 
 def names_of(classes: designs.Labels, contrast: Contrast) -> tuple[Any, Any]:
@@ -351,62 +297,51 @@ def names_of(classes: designs.Labels, contrast: Contrast) -> tuple[Any, Any]:
     return REST_NAME if contrast.reference == REST else labels[contrast.reference], labels[contrast.label]
 
 
-def _not_possible(design: Design, plan: Plan, test: GroupTest) -> list[str]:
+def _not_possible(design: Design, plan: Plan, test: GroupTest, support: IntArray) -> list[str]:
     """Say what a test could not do."""
-    means, gaps = test.mean_test, test.missing
-    if means is None:
-        n, possible = sum(test.contrast.rows), groups_possible(plan, unit_name(design.of_subjects or None))
-    else:
-        n, possible = sum(means.sizes), mean_difference.nothing_possible(plan, means)
+    means, gaps, possible = test.mean_test, test.missing, list[str]()
+    n = sum(test.contrast.rows if means is None else means.sizes)
+    if not support.size:
+        unit = unit_name(design.of_subjects or None)
+        possible = groups_possible(plan, unit) if means is None else difference_impossible(plan, means)
     missing = messages.of_missing(gaps, n, design.table) if gaps.any() else ()
-    return [*possible, *messages.skipped(design.table, test.constant), *missing]
-
-
-def _effects(design: Design, labels: IntArray, support: IntArray, scale: str | None) -> GroupEffects:
-    """Return the effects in the selected features, some columns at a time."""
-    first, second = (np.flatnonzero(labels == g) for g in (1, 0))
-    pieces = design.table.source.takes_of(support)
-    return joined([_effects_of(design, columns, values, (first, second), scale) for columns, values in pieces])
+    return [*possible, *messages.of_columns(design.table, test.constant, messages.ONE_VALUE), *missing]
 
 
 def _effects_of(
-    design: Design, columns: IntArray, values: FloatArray, rows: tuple[IntArray, IntArray], scale: str | None
+    table: Table, columns: IntArray, values: FloatArray, labels: IntArray, scale: str | None
 ) -> GroupEffects:
     """Return the effects in some columns; non-zeros are those of the metric, where ``values`` are adjusted."""
-    found, source = group_effects(values, *rows, scale=scale), design.table.source
-    if source.measured is source:
+    rows, measured = [np.flatnonzero(labels == group) for group in (1, 0)], table.source.measured
+    found = group_effects(values, *rows, scale=scale)
+    if measured is table.source:
         return found
-    own = group_effects(source.measured.take(columns), *rows, scale=scale)
+    own = group_effects(measured.take(columns), *rows, scale=scale)
     return replace(found, share_nonzero_0=own.share_nonzero_0, share_nonzero_1=own.share_nonzero_1)
 
 
-def _values(
-    design: Design,
-    labels: IntArray,
-    support: IntArray,
+def located(
+    table: Table,
     plan: Plan,
+    labels: IntArray,
+    strata: IntArray | None,
+    columns: IntArray,
     *,
-    scale: str | None,
-    progress: Progress | None,
-    **options: Any,
-) -> tuple[FloatArray, FloatArray, GroupEffects]:
-    """Return shifts, intervals and effects of the selected features, some columns at a time."""
-    strata, omit = groups.strata_of(labels, design.strata), plan.question.missing == "omit"
-    first, second = (np.flatnonzero(labels == g) for g in (1, 0))
-    found, blocks, done = [], [], 0
-    for columns, values in design.table.source.takes_of(support):
-        blocks.append(_effects_of(design, columns, values, (first, second), scale))
-        found.append(
-            groups.shifts(
-                values, strata, grid=design.table.source.grid, bad=plan.bad, side=plan.question.side, missing=omit,
-                **options,
-            )
-        )  # fmt: skip
-        done += columns.size
-        if progress is not None:
-            progress(done / support.size)
-    table = np.concatenate(found)
-    return table[:, 0], table[:, 1:], joined(blocks)
+    test: MeanDifferenceTest | None,
+    error: float,
+    n_jobs: int | None = None,
+) -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:
+    """Yield some of the columns, their values, and a row each of shift and both ends of its interval.
+
+    Of means they are differences, by their ``test``.
+    """
+    within, omit = groups_of_rows.strata_of(labels, strata), plan.question.missing == "omit"
+    options: dict[str, Any] = {"error": error, "bad": plan.bad, "side": plan.question.side, "n_jobs": n_jobs}
+    for piece, values in table.source.takes_of(columns):
+        if test is None:
+            yield piece, values, groups_of_rows.shifts(values, within, grid=table.source.grid, missing=omit, **options)
+        else:
+            yield piece, values, differences(table, within[0], piece, values, test=test, **options)
 
 
 # Pairs: differences within pairs are symmetric where nothing differs, so they are one sample.
@@ -414,35 +349,38 @@ def _values(
 
 def _of_pairs(
     table: Table,
-    asked: Asked,
+    y: Any,
     pairs: Any,
-    question: Question,
     *,
-    seed: int,
-    n_jobs: int | None,
-    progress: Progress | None,
+    reference: Any = None,
+    vs: str | None = None,
+    groups: Any = None,
+    strata: Any = None,
+    covariate: Any = None,
+    called: Mapping[str, str] | None = None,
+    random_state: Any = 0,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+    **asked: Any,
 ) -> Comparison:
     """Compare two groups within pairs: a pair is bad if either of its rows is."""
-    table, classes, codes = asked.coded(table, question, pairs)
-    for name, given in (("groups", asked.groups), ("strata", asked.strata)):
+    question, seed, names = planning.ask(**asked), draw_seed(random_state), {**NAMED, **(called or {})}
+    table, classes, codes = _labelled(
+        table, question, names, covariate=covariate, needed=None, y=y, groups=groups, strata=strata, pairs=pairs
+    )
+    for name, given in (("groups", groups), ("strata", strata)):
         if given is not None:
             raise InputError(name, "be left out with pairs, which are compared within", "both", f"leave out {name}")
-    contrast = contrasts_of(classes, tuple(np.bincount(codes).tolist()), asked.reference, vs=asked.vs)[0]
-    if classes.size > 2:
-        raise InputError("pairs", "come with two classes", f"{classes.size} classes", "keep the rows of two classes")
-    order = codes if contrast.label == 1 else 1 - codes
-    differences, names, notes = designs.pair_differences(
-        table, order, pairs, missing=question.missing, classes=classes, argument=asked.called["pairs"]
-    )
-    n = differences.shape[0]
-    bad = planning.bad_pairs(n, question.at_first)
-    labels = classes.tolist()
+    contrast = contrasts_of(classes, tuple(np.bincount(codes).tolist()), reference, vs=vs)[0]
+    differences, notes = designs.pair_differences(
+        table, codes if contrast.label == 1 else 1 - codes, pairs, missing=question.missing, classes=classes,
+        argument=names["pairs"],
+    )  # fmt: skip
+    bad = planning.bad_pairs(differences.shape[0], question.at_first)
+    asked["contamination"] = AUTO if question.shares is None else bad / differences.shape[0]
     estimate = one_sample.fit(
-        replace(differences, row_names=names, notes=(*differences.notes, *notes)),
-        contamination=AUTO if question.shares is None else bad / n,
-        selection=question.selection, level=question.level, missing=question.missing, random_state=seed,
-        n_jobs=n_jobs, progress=progress, alternative=str(question.side), min_effect=question.min_effect,
-        target=question.target, scale=question.scale,
+        replace(differences, notes=(*differences.notes, *notes)), random_state=seed, n_jobs=n_jobs, progress=progress,
+        **asked,
     )  # fmt: skip
     sample = replace(estimate.sample, class_names=as_names(names_of(classes, contrast)).astype(str))
-    return Comparison(classes, {labels[contrast.label]: replace(estimate, sample=sample)})
+    return Comparison(classes, {classes.tolist()[contrast.label]: replace(estimate, sample=sample)})

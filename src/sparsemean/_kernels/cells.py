@@ -39,7 +39,7 @@ def _power_of_five(q: int) -> tuple[int, int]:
 FIVES = np.array([_power_of_five(q) for q in range(LEAST, MOST + 1)], dtype=np.uint64)
 
 
-@compiled()
+@compiled(plain="itself")
 def multiply(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
     """Return the high and the low half of the 128-bit product."""
     a0, a1, b0, b1 = a & LOW, a >> np.uint64(32), b & LOW, b >> np.uint64(32)
@@ -49,7 +49,7 @@ def multiply(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
     return a1 * b1 + (middle >> np.uint64(32)) + (other >> np.uint64(32)), a * b
 
 
-@compiled()
+@compiled(plain="itself")
 def nearest_double(w: np.uint64, q: int) -> np.uint64:
     """Return the bits of the double nearest to w·10^q for w > 0, or 0 where this leaves it open."""
     if w < HIDDEN and -22 <= q <= 22:
@@ -86,7 +86,7 @@ def nearest_double(w: np.uint64, q: int) -> np.uint64:
     return (mantissa & ~HIDDEN) | (np.uint64(exponent) << np.uint64(52))
 
 
-@compiled()
+@compiled(plain="itself")
 def read_digits(text: ByteArray, i: int) -> tuple[np.uint64, int, int, int, int, int]:
     """Return the bits of the number that begins at ``i``, where it ends, and whether it is one.
 
@@ -137,26 +137,6 @@ def read_digits(text: ByteArray, i: int) -> tuple[np.uint64, int, int, int, int,
     return found | sign, i, DECIDED, first, point, last
 
 
-@compiled()
-def read_numbers(text: ByteArray, out: Array) -> tuple[int, int]:
-    """Write the bits of numbers with blanks between them to ``out`` until ``text``, which ends in a blank, ends.
-
-    Return how many there were and how many bytes have been used: not all where one is left open or is no number.
-    """
-    i, count = 0, 0
-    while i < text.size:
-        if text[i] <= 32:
-            i += 1
-            continue
-        value, end, kind, _, _, _ = read_digits(text, i)
-        if kind != DECIDED or text[end] > 32:
-            return count, i
-        out[count] = value
-        count += 1
-        i = end
-    return count, i
-
-
 # Separated text cut into cells, numbers read where they stand: one walk over the bytes.
 
 ALL, NO_ROOM, TOO_FEW, TOO_MANY, AFTER_QUOTE = 0, 1, 2, 3, 4
@@ -178,7 +158,7 @@ ODD = -1
 SPACE, TAB, LINE_FEED, RETURN, QUOTE = 32, 9, 10, 13, 34
 
 
-@compiled()
+@compiled(plain="itself")
 def past_spaces(text: ByteArray, i: int, separator: int) -> int:
     """Return where the first byte that is no space stands."""
     while text[i] == SPACE or (text[i] == TAB and separator != TAB):
@@ -186,7 +166,7 @@ def past_spaces(text: ByteArray, i: int, separator: int) -> int:
     return i
 
 
-@compiled()
+@compiled(plain="itself")
 def past_quoted(text: ByteArray, i: int) -> int:
     """Return where the quote that closes the one before ``i`` stands, or -1 where there is none."""
     while i < text.size:
@@ -198,7 +178,7 @@ def past_quoted(text: ByteArray, i: int) -> int:
     return -1
 
 
-@compiled()
+@compiled(plain="itself")
 def find_cell(text: ByteArray, i: int, separator: int) -> tuple[int, int, int]:
     """Return where the cell at ``i`` begins and ends without quotes and spaces, and where what follows it stands."""
     if text[i] == QUOTE:
@@ -215,7 +195,7 @@ def find_cell(text: ByteArray, i: int, separator: int) -> tuple[int, int, int]:
     return i, end, j
 
 
-@compiled()
+@compiled(plain="itself")
 def known_word(text: ByteArray, start: int, end: int) -> int:
     """Return the place among ``WORDS`` of what stands there, -1 if it is none."""
     if end - start > 8:
@@ -229,7 +209,7 @@ def known_word(text: ByteArray, start: int, end: int) -> int:
     return -1
 
 
-@compiled()
+@compiled(plain="itself")
 def form_of(text: ByteArray, first: int, point: int, last: int, end: int) -> int:
     """Return what a column holds by a number that `read_digits` has read.
 
@@ -241,7 +221,7 @@ def form_of(text: ByteArray, first: int, point: int, last: int, end: int) -> int
     return DIGITS | THREE if grouped else DIGITS | POINT
 
 
-@compiled()
+@compiled(plain="itself")
 def read_cell(text: ByteArray, i: int, separator: int, known: int) -> tuple[np.uint64, int, int, int, int]:
     """Return the bits of the number in the cell at ``i``, what a column holds by it, and find_cell's answers.
 
@@ -266,7 +246,7 @@ def read_cell(text: ByteArray, i: int, separator: int, known: int) -> tuple[np.u
     return VALUES[k], TRUTH if k >= len(MISSING) else 0, start, end, after
 
 
-@compiled()
+@compiled(plain="itself")
 def only_empty_lines(text: ByteArray, i: int) -> bool:
     """Whether nothing but empty lines follows."""
     while i < text.size and (text[i] == SPACE or text[i] == TAB or text[i] == LINE_FEED or text[i] == RETURN):

@@ -1,6 +1,6 @@
 """Sums and differences of sorted values by rank, and centres of many columns, each from one sort.
 
-The specification of centres is `_stats/location.py`. The Hodges–Lehmann estimate and its error are the same to the last
+The specification of centres is `_fit/refinement.py`. The Hodges–Lehmann estimate and its error are the same to the last
 bit, as both are sums of two values found by their rank. Student-t centres solve the same equations by Newton's method.
 """
 
@@ -89,102 +89,7 @@ def count_sums(y: Array, value: float) -> tuple[int, float, float]:
     return c0 + c1 + c2 + c3, max(l0, l1, l2, l3), min(s0, s1, s2, s3)
 
 
-@compiled(plain="itself")
-def ordered_sum(y: Array, k: int, guess: float, density: float) -> tuple[float, int, float]:
-    """Return the k-th smallest sum of ordered pairs, how many are up to it, and the next larger one.
-
-    Both ends of the range it may lie in are sums themselves, so the answer is exact. The next look is where a straight
-    line through the last two puts it, or one through both ends.
-    """
-    low, high = y[0] + y[0], y[y.size - 1] + y[y.size - 1]
-    before, through, after = 0, y.size * y.size, np.inf
-    value, looks = guess, 0
-    seen, seen_count = np.nan, 0
-    while low < high:
-        if not low <= value < high or (looks > TRUSTED and looks % 2 == 0):
-            floor, ceiling, share = max(low, -LARGEST), min(high, LARGEST), (k - before - 0.5) / (through - before)
-            value = (1.0 - share) * floor + share * ceiling
-            if looks % 4 == 0:  # halve the range of exponents: sums may span them all
-                value = math.sqrt(abs(floor)) * math.sqrt(abs(ceiling))
-                value = 0.0 if floor < 0.0 < ceiling else math.copysign(value, floor + ceiling)
-            if not low <= value < high:
-                value = low
-        count, largest, smallest = count_sums(y, value)
-        if count >= k:
-            high, through, after = largest, count, smallest
-        else:
-            low, before = smallest, count
-        if abs(count - seen_count) >= LEAST and value != seen:
-            density = (count - seen_count) / (value - seen)
-        seen, seen_count = np.float64(value), count  # of a type that may be divided by zero, as Python as well
-        value += (k - 0.5 - count) / density
-        looks += 1
-    return high, through, after
-
-
-@compiled(plain="itself")
-def median_sum(y: Array, guess: float, spread: float) -> float:
-    """Return the median of the sums of all ordered pairs, a value with itself among them."""
-    total = y.size * y.size
-    lower, through, above = ordered_sum(y, (total + 1) // 2, guess, total * NORMAL / spread)
-    middle = lower if total % 2 == 1 or through > total // 2 else 0.5 * lower + 0.5 * above
-    return middle + 0.0  # of sums that are zero no sign is kept
-
-
-@compiled(plain="itself")
-def hodges_lehmann_error(y: Array, value: float, spread: float) -> float:
-    """Return half the distance of the averages one deviation of Wilcoxon's statistic to either side of ``value``."""
-    n = y.size
-    total, density = n * n, n * n * NORMAL / spread
-    reach = math.ceil(2.0 * math.sqrt(n * (n + 1.0) * (2.0 * n + 1.0) / 24.0))
-    middle, away = 2.0 * value, np.float64(reach) / density
-    low = high = 0.0
-    for side in range(2):  # one call, compiled once
-        k = max((total + 1) // 2 - reach, 1) if side == 0 else min(total // 2 + 1 + reach, total)
-        low = high
-        high, _, _ = ordered_sum(y, k, middle - away if side == 0 else middle + away, density)
-    return 0.5 * (0.5 * high) - 0.5 * (0.5 * low)
-
-
 # Differences of the values of two sorted arrays, by rank: neither are these written down.
-
-
-@compiled(plain="itself")
-def ordered_difference(a: Array, b: Array, k: int) -> float:
-    """Return the k-th smallest of all differences a_i − b_j of two sorted arrays, by narrowing down their range.
-
-    Both ends of the range are differences themselves, never roundings, so the answer is exact. Two steps of three look
-    where the counts at the ends put it, the third halves. A step costs O(n).
-    """
-    total = a.size * b.size
-    i, j = corner(a.size, b.size, (total - k + 1) / total)
-    low = a[a.size - i] - b[j - 1]
-    i, j = corner(a.size, b.size, k / total)
-    high = a[i - 1] - b[b.size - j]
-    before, through_high, step = 0, total, 0
-    while low < high:
-        share = 0.5 if step % 3 == 0 else (k - before - 0.5) / (through_high - before)
-        middle = (1.0 - share) * low + share * high
-        if not low <= middle < high:
-            middle = low
-        count, through, above = split_differences(a, b, middle)
-        if count >= k:
-            high, through_high = through, count
-        else:
-            low, before = above, count
-        step += 1
-    return float(high)
-
-
-@compiled(plain="itself")
-def corner(n: int, m: int, share: float) -> tuple[int, int]:
-    """Return how many of n and of m sorted values, from an end, pair up to at least that share of all pairs.
-
-    All those differences lie on one side of the one in the corner, which so bounds the wanted one: heavy tails then do
-    not widen the range to be halved.
-    """
-    side = np.sqrt(share)
-    return min(n, int(side * n) + 1), min(m, int(side * m) + 1)
 
 
 @compiled(plain="reference")
@@ -203,20 +108,91 @@ def split_differences(a: Array, b: Array, value: float) -> tuple[int, float, flo
     return count, through, above
 
 
-def median_difference(a: FloatArray, b: FloatArray) -> float:
-    """Return the median of all differences a_i − b_j of two sorted arrays, without forming them.
+@compiled(plain="itself")
+def count_differences(a: Array, b: Array, ends: Array, value: float) -> tuple[int, float, float]:
+    """Return the same of the differences within strata, which end in a and in b where ``ends`` says."""
+    count, through, above = 0, -np.inf, np.inf
+    i = j = 0
+    for h in range(ends.shape[1]):
+        number, largest, smallest = split_differences(a[i : ends[0, h]], b[j : ends[1, h]], value)
+        count, through, above = count + number, max(through, largest), min(above, smallest)
+        i, j = ends[0, h], ends[1, h]
+    return count, through, above
 
-    Examples
-    --------
-    >>> median_difference(np.array([1.0, 5.0]), np.array([0.0, 2.0, 3.0]))
-    1.5
+
+# The k-th smallest of either, of the sums of ``a`` where no strata end, by narrowing down the range it may lie in.
+
+
+@compiled(plain="itself")
+def extent(a: Array, b: Array, ends: Array) -> tuple[float, float, int]:
+    """Return the smallest of them, the largest and their number."""
+    if ends.size == 0:
+        return a[0] + a[0], a[a.size - 1] + a[a.size - 1], a.size * a.size
+    low, high, total = np.inf, -np.inf, 0
+    i = j = 0
+    for h in range(ends.shape[1]):
+        low, high = min(low, a[i] - b[ends[1, h] - 1]), max(high, a[ends[0, h] - 1] - b[j])
+        total += (ends[0, h] - i) * (ends[1, h] - j)
+        i, j = ends[0, h], ends[1, h]
+    return low, high, total
+
+
+@compiled(plain="itself")
+def order_statistic(a: Array, b: Array, ends: Array, k: int, guess: float, density: float) -> tuple[float, int, float]:
+    """Return the k-th smallest, how many are up to it, and the next larger one.
+
+    Both ends of the range it may lie in are sums, or differences, themselves, so the answer is exact. The next look is
+    where a straight line through the last two puts it, or one through both ends.
     """
-    total = a.size * b.size
-    lower = ordered_difference(a, b, (total + 1) // 2)
-    if total % 2:
-        return lower
-    count, _, above = split_differences(a, b, lower)
-    return lower if count > total // 2 else 0.5 * lower + 0.5 * above
+    low, high, through = extent(a, b, ends)
+    before, after = 0, np.inf
+    value, looks = guess, 0
+    seen, seen_count = np.nan, 0
+    while low < high:
+        if not low <= value < high or (looks > TRUSTED and looks % 2 == 0):
+            floor, ceiling, share = max(low, -LARGEST), min(high, LARGEST), (k - before - 0.5) / (through - before)
+            value = (1.0 - share) * floor + share * ceiling
+            if looks % 4 == 0:  # halve the range of exponents: they may span all there are
+                value = math.sqrt(abs(floor)) * math.sqrt(abs(ceiling))
+                value = 0.0 if floor < 0.0 < ceiling else math.copysign(value, floor + ceiling)
+            if not low <= value < high:
+                value = low
+        found = count_differences(a, b, ends, value) if ends.size else count_sums(a, value)
+        count, largest, smallest = found
+        if count >= k:
+            high, through, after = largest, count, smallest
+        else:
+            low, before = smallest, count
+        if abs(count - seen_count) >= LEAST and abs(value - seen) > 0.0:
+            density = (count - seen_count) / (value - seen)
+        seen, seen_count = np.float64(value), count  # of a type that may be divided by zero, as Python as well
+        value += (k - 0.5 - count) / density
+        looks += 1
+    return high, through, after
+
+
+@compiled(plain="itself")
+def pair_median(a: Array, b: Array, ends: Array, guess: float, density: float) -> float:
+    """Return the median of all of them."""
+    _, _, total = extent(a, b, ends)
+    lower, through, above = order_statistic(a, b, ends, (total + 1) // 2, guess, density)
+    middle = lower if total % 2 == 1 or through > total // 2 else 0.5 * lower + 0.5 * above
+    return middle + 0.0  # where it is zero no sign is kept
+
+
+@compiled(plain="itself")
+def hodges_lehmann_error(y: Array, ends: Array, value: float, spread: float) -> float:
+    """Return half the distance of the averages one deviation of Wilcoxon's statistic to either side of ``value``."""
+    n = y.size
+    total, density = n * n, n * n * NORMAL / spread
+    reach = math.ceil(2.0 * math.sqrt(n * (n + 1.0) * (2.0 * n + 1.0) / 24.0))
+    middle, away = 2.0 * value, np.float64(reach) / density
+    low = high = 0.0
+    for side in range(2):  # one call, compiled once
+        k = max((total + 1) // 2 - reach, 1) if side == 0 else min(total // 2 + 1 + reach, total)
+        low = high
+        high, _, _ = order_statistic(y, y, ends, k, middle - away if side == 0 else middle + away, density)
+    return 0.5 * (0.5 * high) - 0.5 * (0.5 * low)
 
 
 # The spread about a centre: distances to either side of it are sorted already.
@@ -318,6 +294,7 @@ def present(y: FloatArray) -> FloatArray:
 @compiled(plain="itself")
 def start_rows(block: FloatArray, by_median: bool, start: FloatArray) -> None:
     """Find the median or the pseudomedian of every row; NaN where there is nothing."""
+    ends = np.empty((2, 0), np.int64)
     for f in range(block.shape[0]):
         y = present(block[f])
         if y.size == 0:
@@ -325,7 +302,8 @@ def start_rows(block: FloatArray, by_median: bool, start: FloatArray) -> None:
             continue
         start[f] = between(y[(y.size - 1) // 2], y[y.size // 2])
         if not by_median:
-            start[f] = 0.5 * median_sum(y, 2.0 * start[f], median_distance(y, start[f]))
+            density = y.size * y.size * NORMAL / median_distance(y, start[f])
+            start[f] = 0.5 * pair_median(y, y, ends, 2.0 * start[f], density)
 
 
 @compiled(plain="itself")
@@ -338,7 +316,7 @@ def locate_rows(
     A kind that is not negative is the only one wanted beside the Hodges–Lehmann estimate, whose error is left out.
     """
     gaussian, far, near = limits[0], limits[1], limits[2]
-    z = np.empty(block.shape[1])
+    z, ends = np.empty(block.shape[1]), np.empty((2, 0), np.int64)
     for f in range(block.shape[0]):
         y = present(block[f])
         if y.size == 0:
@@ -355,8 +333,9 @@ def locate_rows(
             while y[last - 1] - start[f] > far * spread:
                 last -= 1
         inner = y[first:last]
-        centre = 0.5 * median_sum(inner, 2.0 * start[f], spread)
-        error = hodges_lehmann_error(inner, centre, spread) if kinds[f] < 0 else 0.0
+        density = inner.size * inner.size * NORMAL / spread
+        centre = 0.5 * pair_median(inner, inner, ends, 2.0 * start[f], density)
+        error = hodges_lehmann_error(inner, ends, centre, spread) if kinds[f] < 0 else 0.0
         for kind in range(values.shape[1]):
             values[f, kind], errors[f, kind] = centre, error
         if compared[f] and kinds[f] != 0:
@@ -381,7 +360,7 @@ Progress = Callable[[float], None]
 
 
 class Rule(NamedTuple):
-    """What is compared: see the constants of these names in `_stats/location.py`."""
+    """What is compared: see the constants of these names in `_fit/refinement.py`."""
 
     degrees: tuple[float, ...]
     gaussian: float

@@ -55,7 +55,7 @@ extern "C" __global__ void nested_means(
   }
 }
 
-// The sample skewness of groups of ``size`` rows, zero where all values are the same; see stats/symmetry.py.
+// The sample skewness of groups of ``size`` rows, zero where all values are the same; see _stats/assumptions.py.
 extern "C" __global__ void group_skewness(
     const char* start, int kind, long long row_step, long long column_step, const long long* columns,
     const double* null, int many, const long long* rows, int size, int groups, double* out) {

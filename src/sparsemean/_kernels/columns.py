@@ -1,4 +1,4 @@
-"""What is made of a table where it lies: signs counted, copies, bucket means and walks, skewness, sizes and medians.
+"""What is made of a table where it lies: signs counted, copies, bucket means and walks, skewness, medians of rows.
 
 Element (i, c) of a table lies at ``memory[start + i * step + c * across]``.
 """
@@ -336,22 +336,10 @@ def walk(ordered: Array, alpha: float, eta: float, times: Array, out: Array) -> 
             out[k, f] = mu
 
 
-# What judging rows asks of a table: sizes by columns, medians of rows, where far values meet.
+# What judging rows asks of a table: medians of rows, where far values meet.
 
 NO_SIGN, ONE, OCTAVE = np.int32(0x7FFFFFFF), np.int32(0x3F800000), np.int32(1 << 23)
 """Bits of a single-precision number: all but its sign; those of one; what lies between a number and its double."""
-
-
-@compiled()
-def turned_sizes(X: Array, out: Array) -> None:
-    """Write the absolute value of X[i, c] to out[c, i]."""
-    n, p = X.shape
-    for first_row in range(0, n, TILE):
-        last_row = min(first_row + TILE, n)
-        for first in range(0, p, TILE):
-            for c in range(first, min(first + TILE, p)):
-                for i in range(first_row, last_row):
-                    out[c, i] = abs(X[i, c])
 
 
 @compiled()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import pairwise, product
 
@@ -14,32 +13,9 @@ from sparsemean._kernels import NotFiniteError, loops, reference
 from sparsemean._kernels import columns as column_loops
 from sparsemean._kernels.compiling import plainly
 from sparsemean._kernels.loops import BEYOND
-from sparsemean._kernels.memory_layout import Array, Strided, count_threads, each, is_native, precision_of, strided
-from sparsemean._util.records import BLOCK, CountArray, Counts, FloatArray, IntArray, Partition
+from sparsemean._kernels.memory_layout import Array, count_threads, each, is_native, precision_of, strided
+from sparsemean._util.records import BLOCK, Counts, FloatArray, IntArray, Partition
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Tally:
-    """Counts of one task, a row for each wanted size."""
-
-    columns: slice
-    positive: CountArray
-    negative: CountArray
-    nearest: FloatArray
-    finite: bool
-    gaps: tuple[CountArray, CountArray] | None = None
-    """Buckets without any value, a row for each wanted size, and missing values of each column; None for none."""
-
-
-def decoded(code: FloatArray) -> FloatArray:
-    """Return distances from their codes, whose bits are theirs less one."""
-    return (code.view(np.uint64) + np.uint64(1)).view(np.float64)
-
-
-# The fast kernels: one pass over memory where it lies, on threads of our own.
-
-PROBED = 64
-"""Rows that are looked at to see whether a task is worth trying as if nothing were missing."""
 TURNED_AT_ONCE = 250_000
 """Values of some columns that are copied before their bucket means are taken: two megabytes."""
 BLOCK_COLUMNS = 8192
@@ -49,7 +25,8 @@ SMALL = 200_000
 """Elements below which starting threads costs more than they save."""
 CONVERTED_BYTES = 32_000_000
 Progress = Callable[[float], None]
-Task = partial[Tally]
+Counted = tuple[Counts, bool]
+"""What is counted in a piece of the pass, and whether a sum is not finite."""
 Centring = tuple[FloatArray, FloatArray]
 """Null values, and the precision of values, 0 where that is the null value."""
 
@@ -77,14 +54,30 @@ def count_signs(
         if progress is not None:
             progress(1.0)
         return counted
-    total = no_counts(partition, d, missing=missing)
+    total, lock, n_threads = no_counts(partition, d, missing=missing), threading.Lock(), count_threads(n_jobs)
     precision = precision_of(X.dtype) if precision is None else precision
-    centring = None if null is None else (null, precision * (null != 0))
-    for finite, done in _add_up(X, partition, centring, count_threads(n_jobs), total, slice(0, d)):
-        if not finite:
-            raise NotFiniteError
-        if progress is not None:
-            progress(done)
+    native = is_native(X)
+    pieces = _cut(d, d if native else CONVERTED_BYTES // (8 * X.shape[0]))
+
+    def work(task: tuple[slice, Callable[[], Counted]]) -> bool:
+        columns, count = task
+        counts, bad = count()
+        with lock:
+            total.add_columns(columns, counts)
+        return bad
+
+    for k, piece in enumerate(pieces):
+        part = X if native else np.ascontiguousarray(X[:, piece], dtype=np.float64)
+        about = None if null is None else (null[piece], precision * (null[piece] != 0))
+        tasks = [
+            (slice(piece.start + columns.start, piece.start + columns.stop), count)
+            for columns, count in _tasks(part, partition, n_threads, about, missing=missing)
+        ]
+        for done, bad in enumerate(each(work, tasks, n_threads), start=1):
+            if bad:
+                raise NotFiniteError
+            if progress is not None:
+                progress((k + done / len(tasks)) / len(pieces))
     return total.settled()
 
 
@@ -102,55 +95,28 @@ def no_counts(partition: Partition, d: int, *, missing: bool = False) -> Counts:
     )
 
 
-def _add_up(
-    X: Array, partition: Partition, centring: Centring | None, n_threads: int, total: Counts, columns: slice
-) -> Iterator[tuple[bool, float]]:
-    """Add the tallies of all tasks to ``columns`` of ``total``; yield whether sums are finite, and the share done."""
-    if not is_native(X):
-        width = max(1, CONVERTED_BYTES // (8 * X.shape[0]))
-        pieces = _cut(X.shape[1], width)
-        for k, piece in enumerate(pieces):
-            part = slice(columns.start + piece.start, columns.start + piece.stop)
-            converted = np.ascontiguousarray(X[:, piece], dtype=np.float64)
-            about = None if centring is None else (centring[0][piece], centring[1][piece])
-            for finite, done in _add_up(converted, partition, about, n_threads, total, part):
-                yield finite, (k + done) / len(pieces)
-        return
-    gaps = total.present is not None and X.dtype.kind == "f"
-    tasks = _tasks(strided(X), partition, n_threads if X.size > SMALL else 1, centring, gaps=gaps)
-    lock = threading.Lock()
-
-    def work(task: Task) -> bool:
-        tally = task()
-        at = slice(columns.start + tally.columns.start, columns.start + tally.columns.stop)
-        with lock:
-            total.positive[:, at] += tally.positive
-            total.negative[:, at] += tally.negative
-            np.minimum(total.nearest[at], tally.nearest, out=total.nearest[at])
-            if tally.gaps is not None and total.present is not None:
-                total.leave_out(at, *tally.gaps)
-        return tally.finite
-
-    for k, finite in enumerate(each(work, tasks, n_threads), start=1):
-        yield finite, k / len(tasks)
-
-
-def _tasks(view: Strided, partition: Partition, n_threads: int, centring: Centring | None, *, gaps: bool) -> list[Task]:
-    """Cut the pass into independent pieces of work whose tallies add up."""
-    d, quads = view.shape[1], partition.places is not None and partition.depth >= 3
-    along = view.rows_are_contiguous and (quads or (partition.depth == 1 and not gaps))
+def _tasks(
+    X: Array, partition: Partition, n_threads: int, centring: Centring | None, *, missing: bool
+) -> list[tuple[slice, Callable[[], Counted]]]:
+    """Cut the pass into independent pieces of work, of some columns each, whose counts add up."""
+    d, gaps, quads = X.shape[1], missing and X.dtype.kind == "f", partition.places is not None and partition.depth >= 3
+    n_threads = n_threads if X.size > SMALL else 1
+    along = (X.strides[1] == X.itemsize or d == 1) and (quads or (partition.depth == 1 and not gaps))
     if centring is not None or not along:
+        null, reach = (np.zeros(d),) * 2 if centring is None else centring
         pieces = _cut(d, min(BLOCK_COLUMNS, -(-d // n_threads)))
-        return [partial(_by_columns, view, partition, columns, centring, gaps=gaps) for columns in pieces]
+        return [(c, partial(_by_columns, X[:, c], partition, null[c], reach[c], gaps=gaps)) for c in pieces]
     blocks = _cut(d, min(BLOCK_COLUMNS, max(MIN_COLUMNS, -(-d // n_threads))))
     stripes = max(1, n_threads // len(blocks))
+    blank = np.full(blocks[0].stop, np.nan if gaps else 0, dtype=X.dtype)  # stands for a row that is not there
+    blank.flags.writeable = False
     if not quads:
         buckets = _cut(partition.n_buckets(0), -(-partition.n_buckets(0) // stripes))
-        return [partial(_by_buckets, view, partition, c, b) for c, b in product(blocks, buckets)]
+        return [(c, partial(_by_buckets, X[:, c], partition, b, blank)) for c, b in product(blocks, buckets)]
     assert partition.places is not None
     n_places = partition.places.size
     places = _cut(n_places, -(-n_places // (BLOCK * stripes)) * BLOCK)
-    return [partial(_by_places, view, partition, c, p, gaps=gaps) for c, p in product(blocks, places)]
+    return [(c, partial(_by_places, X[:, c], partition, p, blank, gaps=gaps)) for c, p in product(blocks, places)]
 
 
 def _cut(total: int, width: int) -> list[slice]:
@@ -158,83 +124,64 @@ def _cut(total: int, width: int) -> list[slice]:
     return [slice(a, min(a + width, total)) for a in range(0, total, max(1, width))]
 
 
-def _by_buckets(view: Strided, partition: Partition, columns: slice, buckets: slice) -> Tally:
+def _by_buckets(X: Array, partition: Partition, buckets: slice, blank: Array) -> Counted:
     """Count one level of buckets in rows that lie along memory."""
-    width, near = columns.stop - columns.start, np.full(columns.stop - columns.start, BEYOND)
-    negative, zero = np.zeros((2, 1, width), dtype=np.int32)
+    view, width, n_buckets = strided(X), X.shape[1], buckets.stop - buckets.start
+    (negative, zero), near = np.zeros((2, 1, width), dtype=np.int32), np.full(width, BEYOND)
     bad = loops.count_buckets(
-        *view.of(columns), partition.order, partition.levels[0][buckets.start : buckets.stop + 1],
-        _blank_row(view, width, 0), np.empty(width), negative[0], zero[0], near,
-    )  # fmt: skip
-    return _tally(partition, columns, [buckets.stop - buckets.start], negative, zero, near, bad)
-
-
-def _by_places(view: Strided, partition: Partition, columns: slice, places: slice, *, gaps: bool) -> Tally:
-    """Count nested buckets of blocks of 64 in rows that lie along memory."""
-    assert partition.places is not None
-    width, depth, wanted = columns.stop - columns.start, partition.depth, list(partition.wanted)
-    negative, other, here = np.zeros((3, depth, width), dtype=np.int32)
-    near, stack = np.full((3, width), BEYOND), np.empty((depth - 2, width))
-    nearest = near[0 if depth == 3 else 1]
-    rows = partition.places[places]
-    if gaps:
-        bad = loops.count_present_places(
-            *view.of(columns), rows, _blank_row(view, width, np.nan), stack, np.empty(stack.shape, dtype=np.int32),
-            other, negative, here, near,
-        )  # fmt: skip
-        held = [np.count_nonzero((rows >= 0).reshape(-1, size).any(axis=1)) for size in partition.sizes[:depth]]
-        empty = np.array(held, dtype=np.int32)[:, np.newaxis] - here
-        found = (empty[wanted], empty[0])
-        return Tally(columns, other[wanted], negative[wanted], decoded(nearest), not bad, found)
-    if depth == 3:  # larger buckets need whole blocks; else empty places, which stand at the end, are not looked at
-        rows = rows[: -(-int(np.count_nonzero(rows >= 0)) // 8) * 8]
-    bad = loops.count_places(
-        *view.of(columns), rows, _blank_row(view, width, 0), stack, np.zeros(width, dtype=np.uint64), negative, other,
+        view.memory, view.start, view.row_step, partition.order,
+        partition.levels[0][buckets.start : buckets.stop + 1], blank[:width], np.empty(width), negative[0], zero[0],
         near,
     )  # fmt: skip
-    n_buckets = [rows.size // size for size in partition.sizes[:depth]]
-    tally = _tally(partition, columns, n_buckets, negative, other, nearest, bad)
-    return replace(tally, nearest=tally.nearest / 4) if depth == 3 else tally
+    return Counts(n_buckets - negative - zero, negative, _decoded(near), (n_buckets,)), bad
 
 
-def _by_columns(view: Strided, partition: Partition, columns: slice, centring: Centring | None, *, gaps: bool) -> Tally:
-    """Count any nest of buckets column by column, with gaps or about null values where that is asked."""
-    width, depth, n, wanted = columns.stop - columns.start, partition.depth, partition.n_rows, list(partition.wanted)
+def _by_places(X: Array, partition: Partition, places: slice, blank: Array, *, gaps: bool) -> Counted:
+    """Count nested buckets of blocks of 64 in rows that lie along memory."""
+    assert partition.places is not None
+    view, width, depth, wanted = strided(X), X.shape[1], partition.depth, list(partition.wanted)
+    rows, near, stack = partition.places[places], np.full((3, width), BEYOND), np.empty((depth - 2, width))
+    if depth == 3 and not gaps:  # larger buckets need whole blocks; else empty places, at the end, are not looked at
+        rows = rows[: -(-int(np.count_nonzero(rows >= 0)) // 8) * 8]
+    where = view.memory, view.start, view.row_step, rows, blank[:width], stack
+    negative, other, here = np.zeros((3, depth, width), dtype=np.int32)
+    if gaps:
+        held = np.empty(stack.shape, dtype=np.int32)
+        bad = loops.count_present_places(*where, held, other, negative, here, near)
+        n_buckets = [int((rows >= 0).reshape(-1, size).any(axis=1).sum()) for size in partition.sizes[:depth]]
+    else:
+        bad = loops.count_places(*where, np.zeros(width, dtype=np.uint64), negative, other, near)
+        n_buckets = [rows.size // size for size in partition.sizes[:depth]]
+        other = np.array(n_buckets, dtype=np.int32)[:, np.newaxis] - negative - other  # of those that are not zero
+    nearest = _decoded(near[0 if depth == 3 else 1])
+    if depth == 3 and not gaps:
+        nearest /= 4
+    numbers = tuple(n_buckets[level] for level in wanted)
+    if not gaps:
+        return Counts(other[wanted], negative[wanted], nearest, numbers), bad
+    return Counts(other[wanted], negative[wanted], nearest, numbers, here[wanted], n_buckets[0] - here[0]), bad
+
+
+def _by_columns(X: Array, partition: Partition, null: FloatArray, reach: FloatArray, *, gaps: bool) -> Counted:
+    """Count any nest of buckets column by column, about null values, whose rounding ``reach`` tells, or about zero."""
+    view, width, depth, n, wanted = strided(X), X.shape[1], partition.depth, partition.n_rows, list(partition.wanted)
     pos, neg, here = np.zeros((3, depth, width), dtype=np.int32)
     seen, near, levels = np.zeros(width, dtype=np.int32), np.full(width, BEYOND), partition.levels[:depth]
-    memory, start, step = view.of(columns)
-    null, reach = (np.zeros(width),) * 2 if centring is None else (part[columns] for part in centring)
-    at_once = max(1, min(width, TURNED_AT_ONCE // view.shape[0])) if abs(view.column_step) < abs(step) else 0
-    turned = np.empty((at_once, view.shape[0]))
+    at_once = max(1, min(width, TURNED_AT_ONCE // X.shape[0])) if abs(view.column_step) < abs(view.row_step) else 0
     rows = [np.append(reference.rows_per_bucket(partition, h), 0.0) for h in range(depth)]
     bad = column_loops.count_columns(
-        memory, start, step, view.column_step, partition.order, np.concatenate(levels),
-        np.cumsum([0, *(level.size for level in levels)]), np.concatenate(rows), null, reach, gaps, turned, np.empty(n),
-        np.empty(n), np.empty(n), pos, neg, here, seen, near,
+        view.memory, view.start, view.row_step, view.column_step, partition.order, np.concatenate(levels),
+        np.cumsum([0, *(level.size for level in levels)]), np.concatenate(rows), null, reach, gaps,
+        np.empty((at_once, X.shape[0])), np.empty(n), np.empty(n), np.empty(n), pos, neg, here, seen, near,
     )  # fmt: skip
-    buckets = np.array([[partition.n_buckets(h)] for h in wanted], dtype=np.int32)
-    found = (buckets - here[wanted], np.int32(n) - seen) if gaps else None
-    return Tally(columns, pos[wanted], neg[wanted], decoded(near), not bad, found)
+    present, absent = (here[wanted], np.int32(n) - seen) if gaps else (None, None)
+    n_buckets = tuple(partition.n_buckets(level) for level in wanted)
+    return Counts(pos[wanted], neg[wanted], _decoded(near), n_buckets, present, absent), bad
 
 
-def _tally(
-    partition: Partition, columns: slice, n_buckets: list[int], negative: CountArray, zero: CountArray,
-    code: FloatArray, bad: bool,
-) -> Tally:  # fmt: skip
-    """Turn what the loops count, N₋ and N₀ and coded distances, into what is asked for."""
-    wanted = list(partition.wanted)
-    if len(wanted) < partition.depth:
-        negative, zero = negative[wanted], zero[wanted]
-    positive = np.array(n_buckets, dtype=np.int32)[wanted, np.newaxis] - negative
-    positive -= zero
-    return Tally(columns, positive, negative, decoded(code), not bad)
-
-
-def _blank_row(view: Strided, width: int, value: float) -> Array:
-    """Return what stands for a row that is not there."""
-    blank = np.full(width, value, dtype=view.memory.dtype)
-    blank.flags.writeable = False
-    return blank
+def _decoded(code: FloatArray) -> FloatArray:
+    """Return distances from their codes, whose bits are theirs less one."""
+    return (code.view(np.uint64) + np.uint64(1)).view(np.float64)
 
 
 def level_means(

@@ -152,14 +152,6 @@ class DeviceSpace:
         self.size = size
         return self.left[:size].get()  # type: ignore[no-any-return]
 
-    def products(self, size: int) -> Single:
-        """Return the products of the first vectors with their images."""
-        return (self.basis[:size] @ self.images[1 : size + 1].T).get()  # type: ignore[no-any-return]
-
-    def turned(self, turn: Single) -> Single:
-        """Return sums of the first vectors, with weights in columns."""
-        return (self.basis[: len(turn)].T @ cupy().asarray(turn)).get()  # type: ignore[no-any-return]
-
 
 # A few columns of an array: their bucket means and the skewness of groups of rows, where they lie.
 

@@ -276,12 +276,6 @@ class Columns:
     indptr: IntArray
     base: IntArray
 
-    def of(self, c: int) -> tuple[Array, Array]:
-        """Return the values of one column and their rows."""
-        first, last = int(self.indptr[c]), int(self.indptr[c + 1])
-        start = int(self.base[c])
-        return self.data[first:last], self.rows[first - start : last - start]
-
 
 def count_pairs(
     block: Array | sparse.csc_array,
@@ -311,8 +305,8 @@ def count_pairs(
     parts, read = parts_of(block, comparisons.strata.size * (3 + 6 * comparisons.against.shape[0]))
 
     def work(part: slice) -> int:
-        there = out.of(part)
-        there.own[:], there.pairs[:] = _count_part(read(part), comparisons, grid=grid, skip_missing=skip_missing)
+        found = _count_part(read(part), comparisons, grid=grid, skip_missing=skip_missing)
+        out.own[..., part], out.pairs[..., part] = found
         done: int = part.stop
         return done
 
@@ -375,17 +369,19 @@ def _count_part(columns: Columns, comparisons: Comparisons, *, grid: Grid | None
         if exact[c]:
             packed[first:last].sort()
         else:
-            packed[first:last] = _sorted_by_places(*columns.of(c), comparisons.cells, digits=grid is DOUBLE)
+            packed[first:last] = _sorted_by_places(columns, c, comparisons.cells, digits=grid is DOUBLE)
     sweep_columns(packed, ends, comparisons.strata, comparisons.against, out.own, out.pairs)
     return out
 
 
-def _sorted_by_places(values: Array, rows: Array, cells: IntArray, *, digits: bool) -> Packed:
+def _sorted_by_places(columns: Columns, c: int, cells: IntArray, *, digits: bool) -> Packed:
     """Return ranks and cells of the non-zeros of a column that single precision does not hold, sorted.
 
     The places of values take the room of their last bits, so that one sort brings both in order but for values that
     differ in those bits alone.
     """
+    first, last = columns.indptr[c : c + 2]
+    values, rows = columns.data[first:last], columns.rows[first - columns.base[c] : last - columns.base[c]]
     packed, keys, codes, *room = np.empty((5, values.size), dtype=np.int64)
     low = (values.size - 1).bit_length()
     found: Packed = packed[: pack_places(values, rows, cells, packed, keys, codes, low, digits)]

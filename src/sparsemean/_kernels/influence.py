@@ -147,7 +147,7 @@ def _block(
     """Return the sums of some rows of a few columns, whichever way they lie."""
     width = view.shape[1]
     sums, gaps = np.zeros((centres.shape[0], width)), np.zeros(width, dtype=np.int32)
-    loop = add_rows if view.rows_are_contiguous and width > 1 else add_columns
+    loop = add_rows if view.column_step == 1 and width > 1 else add_columns
     bad = loop(
         view.memory, view.start, view.row_step, view.column_step, rows, np.ascontiguousarray(centres),
         np.ascontiguousarray(unit), kappa, missing, sums, gaps,

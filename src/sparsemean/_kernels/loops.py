@@ -20,7 +20,7 @@ PACKED = 1 << 20
 """Places after which packed counters are emptied: no field is full by then."""
 
 
-@compiled()
+@compiled(plain="itself")
 def bits(x: float) -> np.int64:
     """Return the 64 bits of a float as an integer."""
     return np.float64(x).view(np.int64)

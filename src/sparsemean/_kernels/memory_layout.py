@@ -34,15 +34,6 @@ class Strided:
     column_step: int
     shape: tuple[int, int]
 
-    @property
-    def rows_are_contiguous(self) -> bool:
-        """Whether neighbouring columns of a row are neighbours in memory."""
-        return self.column_step == 1 or self.shape[1] == 1
-
-    def of(self, columns: slice) -> tuple[Array, int, int]:
-        """Return the memory, where some columns begin in it, and the step to the next row."""
-        return self.memory, self.start + columns.start * self.column_step, self.row_step
-
 
 def strided(X: Array) -> Strided:
     """Describe the 2-D array ``X`` as flat memory.

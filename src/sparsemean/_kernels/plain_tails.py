@@ -10,9 +10,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._kernels import rank_tails
 from sparsemean._kernels.memory_layout import Array
-from sparsemean._kernels.rank_tails import LARGE
 from sparsemean._kernels.rank_transforms import (
     GONE,
     LANES,
@@ -23,15 +21,10 @@ from sparsemean._kernels.rank_transforms import (
     majorant,
     nearest,
 )
-from sparsemean._util.records import FloatArray, IntArray
+from sparsemean._util.records import FloatArray
 
 AT_FIRST, AT_ONCE = 4, 64
 """Blocks of `LANES` angles that are looked at together: most sums end within the first few, others are long."""
-REACH = 8.0
-"""Deviations from the heaviest lump beyond which none is worth anything."""
-KEPT = 1 << 16
-_saddles: dict[tuple[int, int, float], tuple[float, float]] = {}
-"""So many saddlepoints, at most, that were found: the same ones are asked for twice on average."""
 
 
 def weigh(
@@ -207,68 +200,11 @@ def _over_power(x: FloatArray, y: FloatArray, re: FloatArray, im: FloatArray, po
     return (u * re + v * im) / size if power == 2 else u
 
 
-# Saddlepoints of all lumps of a sum at once.
-
-
-def log_lumps(
-    n1: int, n2: int, A: int, place: int, power: int, halves: bool, many: int, scratch: FloatArray, lanes: Array
-) -> float:  # fmt: skip
-    """Do what `rank_tails.log_lumps` does once the saddlepoints of its lumps are there."""
-    n1, n2, A, place = int(n1), int(n2), int(A), int(place)
-    middle, variance = rank_tails.heaviest(n1, n2, A, place)
-    reach = REACH * math.sqrt(variance) + 1.0
-    a = np.arange(max(0, A - n2, int(middle - reach)), min(n1, A, int(middle + reach)) + 1)
-    b, z2 = A - a, n2 - A + a
-    places = place - 2 * a * z2 - (n1 - a) * z2
-    small, large = np.minimum(a, b), np.maximum(a, b)
-    asked = (small >= many) & (small < LARGE) & (places > 0) & (2 * a * b - places > 4 * large)
-    u = 0.5 * (places + (places & 1)) - 0.5
-    asked &= 2.0 * u - a * b > 4.0 * np.sqrt(a * b * (A + 1) / 12)  # nearer to the middle nobody asks
-    _find_saddles(small[asked], large[asked], u[asked])
-    return float(rank_tails.log_lumps.function(n1, n2, A, place, power, halves, many, scratch, lanes))
-
-
-def saddle(small: int, large: int, u: float) -> tuple[float, float]:
-    """Do what `rank_tails.saddle` does."""
-    key = (int(small), int(large), float(u))
-    if key not in _saddles:
-        _find_saddles(*(np.array([number]) for number in key))
-    return _saddles[key]
-
-
-def _find_saddles(small: IntArray, large: IntArray, u: FloatArray) -> None:
-    """Keep the saddlepoints of several numbers that are all asked for."""
-    new = [key for key in zip(small.tolist(), large.tolist(), u.tolist(), strict=True) if key not in _saddles]
-    if not new:
-        return
-    if len(_saddles) + len(new) > KEPT:
-        _saddles.clear()
-    small, large = np.array([key[:2] for key in new]).T
-    u, pairs, bend = np.array([key[2] for key in new]), small * large.astype(np.float64), np.zeros(small.size)
-    s = (u - 0.5 * pairs) / (pairs * (small + large + 1.0) / 12.0)
-    left = np.arange(small.size)
-    for _ in range(12):
-        slope, bend[left] = _tilted(small[left], large[left], s[left])
-        step = (u[left] - slope) / bend[left]
-        s[left] += step
-        left = left[~(np.abs(step) < 1e-5 * s[left])]
-        if not left.size:
-            break
-    _saddles.update(zip(new, zip(s.tolist(), bend.tolist(), strict=True), strict=True))
-
-
-def _tilted(small: IntArray, large: IntArray, s: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return what `rank_tails.tilted` does, of several at once: sums and products are accumulated one by one."""
-    most = int(small.max())
-    i = np.arange(1.0, most + 1)
-    rho, top = (np.array([[math.exp(x)] for x in logs.tolist()]) for logs in (-s, -s * large))
-    power = np.multiply.accumulate(np.broadcast_to(rho, (s.size, most)), axis=1)
-    high = top * power
-    up, down = (large[:, np.newaxis] + i) / (1.0 - high), i / (1.0 - power)
-    high_up, power_down = high * up, power * down
-    terms = np.zeros((2, s.size, most + 1))
-    terms[0, :, 0] = small * large.astype(np.float64)
-    terms[0, :, 1:] = high_up - power_down
-    terms[1, :, 1:] = power_down * down - high_up * up
-    slope, bend = np.add.accumulate(terms, axis=2)[:, np.arange(small.size), small]
+def tilted(small: int, large: int, s: float) -> tuple[float, float]:
+    """Do what `rank_tails.tilted` does: sums and products are accumulated one by one."""
+    i, power = np.arange(1.0, small + 1), np.multiply.accumulate(np.full(small, math.exp(-s)))
+    high = math.exp(-s * large) * power
+    up, down = (large + i) / (1.0 - high), i / (1.0 - power)
+    slopes, bends = high * up - power * down, power * down * down - high * up * up
+    slope, bend = np.add.accumulate(np.append([[small * float(large)], [0.0]], [slopes, bends], axis=1), axis=1)[:, -1]
     return slope, bend

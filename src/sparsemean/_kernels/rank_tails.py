@@ -76,7 +76,7 @@ def log_normal(mean: float, variance: float, place: int, power: int) -> float:
     return SURPLUS + math.log(deviation) + log_normal_excess((place - mean) / deviation)
 
 
-@compiled()
+@compiled(plain="plain_tails")
 def tilted(small: int, large: int, s: float) -> tuple[float, float]:
     """Return the mean and the variance of U, of so many values against so many, tilted by s."""
     rho, power, top = math.exp(-s), 1.0, math.exp(-s * large)
@@ -90,7 +90,7 @@ def tilted(small: int, large: int, s: float) -> tuple[float, float]:
     return slope, bend
 
 
-@compiled(plain="reference")
+@compiled(plain="itself")
 def plus_log_gaussian(total: float, small: int, large: int, s: float) -> float:
     """Return a number plus the logarithm of the Gaussian binomial coefficient [small + large, small] at e^(−s)."""
     rho, power, top, product = math.exp(-s), 1.0, math.exp(-s * large), 1.0
@@ -103,7 +103,7 @@ def plus_log_gaussian(total: float, small: int, large: int, s: float) -> float:
     return total + math.log(product)
 
 
-@compiled(plain="plain_tails")
+@compiled(plain="itself")
 def saddle(small: int, large: int, u: float) -> tuple[float, float]:
     """Return the s by which U is tilted to the mean u, and its variance there."""
     pairs = small * float(large)
@@ -155,7 +155,7 @@ def heaviest(n1: int, n2: int, A: int, place: int) -> tuple[float, float]:
     return centre + reach * wide * n * n / both, wide * inner / both
 
 
-@compiled(plain="plain_tails")
+@compiled(plain="itself")
 def log_lumps(
     n1: int, n2: int, A: int, place: int, power: int, halves: bool, many: int, scratch: Array, lanes: Array
 ) -> float:  # fmt: skip
@@ -217,7 +217,8 @@ def log_beyond(
 ) -> float:  # fmt: skip
     """Return log P(W ≥ place) for power 1, log E(W − place)₊ for power 2, by the way that fits."""
     if n1.size == 1 and A[0] < n1[0] + n2[0]:
-        return log_lumps(n1[0], n2[0], A[0], place, power, halves, many, scratch, lanes)
+        sizes = int(n1[0]), int(n2[0]), int(A[0])  # of Python's own kind, which it is faster with
+        return log_lumps(*sizes, int(place), power, halves, many, scratch, lanes)
     mean = variance = 0.0
     large = True
     for h in range(n1.size):

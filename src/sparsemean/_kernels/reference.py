@@ -6,7 +6,6 @@ It is the specification of the kernels of the same names; ``tests/specification.
 from __future__ import annotations
 
 import ctypes
-import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
@@ -250,20 +249,6 @@ def sum_above(x: FloatArray, theta: float, cap: int) -> int:
     return int(np.minimum(nearer + np.arange(1, nearer.size + 1), cap).sum())
 
 
-def next_mean(x: FloatArray, above: float) -> float:
-    """Do what `signed_ranks.next_mean` does."""
-    values, best = x.tolist(), math.inf
-    n = last = len(values)
-    for i, value in enumerate(values):
-        while last > i and value + 0.5 * (values[last - 1] - value) > above:
-            last -= 1
-        if last < n:
-            best = min(best, value + 0.5 * (values[last] - value))
-        if last <= i:
-            break
-    return best
-
-
 @cache
 def _lgamma() -> Callable[[float], float]:
     """Return log Γ of the C library, which numba calls; Python has its own."""
@@ -276,18 +261,6 @@ def log_choose(n: int, k: int) -> float:
     """Return the logarithm of a binomial coefficient."""
     lgamma = _lgamma()
     return lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0)
-
-
-def plus_log_gaussian(total: float, small: int, large: int, s: float) -> float:
-    """Do what `rank_tails.plus_log_gaussian` does."""
-    power = np.multiply.accumulate(np.full(small, math.exp(-s)))
-    product = 1.0
-    for factor in ((1.0 - math.exp(-s * large) * power) / (1.0 - power)).tolist():
-        product *= factor
-        if product > 1e250:
-            total += math.log(product)
-            product = 1.0
-    return total + math.log(product)
 
 
 _log_saddle = lru_cache(maxsize=1 << 16)(rank_tails.log_saddle.function)

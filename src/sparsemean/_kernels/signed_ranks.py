@@ -118,7 +118,7 @@ def sum_above(x: Array, theta: float, cap: int) -> int:
     return total + cap * (n - up) if n > cap else total
 
 
-@compiled(plain="reference")
+@compiled(plain="itself")
 def next_mean(x: Array, above: float) -> float:
     """Return the smallest mean of two of the rising values, or of one with itself, that is larger than a number."""
     n, best = x.size, math.inf

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal, localcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from sparsemean._report import guarantees
-from sparsemean._report.guarantees import COLUMNS
-from sparsemean._report.wording import REST, RULES, Names, Wording, direction
+from sparsemean._report.wording import REST, RULES, Wording
 from sparsemean._stats.planning import SELECTIONS
-from sparsemean._util.records import FloatArray, IntArray
-from sparsemean.result import Estimate
+from sparsemean._util.records import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,8 +22,7 @@ WIDE = 1e4
 """Ratio of sizes from which a fixed number of decimals shows the small ones badly."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """One column: its name in `Estimate.table`, its heading, how its values are shown and what they mean."""
 
     key: str
@@ -35,37 +31,54 @@ class Column:
     """``name``, ``number``, ``p``, ``share``, ``percent``, ``rate``, ``count`` or ``flag``."""
     meaning: str
     digits: int | None = None
-    """Decimals of a number; None: four significant digits."""
+    """Decimals of a number; None: those of the estimates."""
     extra: bool = False
     """Whether it is shown only where all columns are asked for."""
 
 
-def described_columns(values: Mapping[str, npt.ArrayLike] | pd.DataFrame, wording: Wording) -> list[Column]:
-    """Describe the columns of a table, in its order, but for those that say nothing here."""
-    digits = _decimals(np.asarray(values["estimate"], dtype=np.float64))
-    known = {column.key: column for column in _known_columns(wording, digits)}
-    if wording.names is not None:
-        effects = wording.estimate.effects
-        scale = None if effects is None else effects.scale
-        known |= {column.key: column for column in _group_columns(wording.names, scale, digits)}
-        hidden = EXTRA | {"p_adjusted", "q_value"} - {wording.rule.compared.column}
-        hidden |= {"lift"} if scale == "log1p" else set()  # a ratio of logarithms says nothing
-        known = {key: replace(column, extra=key in hidden) for key, column in known.items()}
-        for nothing in ("entry_time", "bucket_size", *(["beta"] if wording.ranked else [])):  # auc says the same
-            del known[nothing]
-        # Neither counts nor their logarithms have no fold change.
-        if "log2_fold_change" in values and np.isnan(np.asarray(values["log2_fold_change"], dtype=np.float64)).all():
-            del known["log2_fold_change"]
-    return [known[str(key)] for key in values if str(key) in known]
-
-
+COLUMNS = (
+    Column("feature", "Feature", "name", "Name of the column, or its number counted from 0"),
+    Column("estimate", "Estimate", "number", "{effect}, in the units of the data"),
+    Column("ci_low", "From", "number", "Lower end of the interval after selection, at level {level}"),
+    Column("ci_high", "To", "number", "Upper end of the interval after selection, at level {level}"),
+    Column(
+        "p_value", "p", "p",
+        "p-value, valid with {bad} replaced by anything; not adjusted for the number of features",
+    ),
+    Column("p_adjusted", "p adjusted", "p", "Adjusted for all features by {holm}"),
+    Column("q_value", "q", "p", "q-value by {q_rule}"),
+    Column("radius", "Radius", "count", "So many {units} {radius}"),
+    Column("max_contamination", "Survives", "share", "Largest share of bad {each} at which it is still selected"),
+    Column("beta", "{lean}", "rate", "{lean_meaning}{beside}"),
+    Column("entry_time", "Enters at", "count", "Iteration at which the feature leaves zero; earlier is stronger"),
+    Column("bucket_size", "Bucket", "count", "Rows in a bucket where signs show most, of {sizes}{beside}"),
+    Column(
+        "skewed", "Skewed", "flag",
+        "Yes: the value is a centre, not mean, as the feature looks skewed, or has bad rows to one side",
+    ),
+    Column("log10_p", "log₁₀ p", "number", "log₁₀ of p, also where p is below what a number can hold", 1),
+    Column("mean_0", "Mean {short_0}", "number", "Mean of {reference}; it carries no guarantee"),
+    Column("mean_1", "Mean {short_1}", "number", "Mean of {label}; it carries no guarantee"),
+    Column("median_0", "Median {short_0}", "number", "Median of {reference}"),
+    Column("median_1", "Median {short_1}", "number", "Median of {label}"),
+    Column("share_nonzero_0", "Non-zero {short_0}", "share", "Share of values of {reference} that are not zero"),
+    Column("share_nonzero_1", "Non-zero {short_1}", "share", "Share of values of {label} that are not zero"),
+    Column("n_0", "n {short_0}", "count", "Values of {reference} that are there"),
+    Column("n_1", "n {short_1}", "count", "Values of {label} that are there"),
+    Column(
+        "auc", "AUC", "rate",
+        "Share of pairs, a row of {label} and one of {reference}, in which {label} is larger; ties count half",
+    ),
+    Column("difference", "Difference", "number", "Means, {label} minus {reference}; it carries no guarantee"),
+    Column("lift", "Lift", "percent", "Difference of means in % of the mean of {reference}; it carries no guarantee"),
+    Column("log2_fold_change", "log₂ FC", "number", "{fold_change}; it carries no guarantee", 2),
+)  # fmt: skip
 EXTRA = {
     "log10_p", "median_0", "median_1", "difference", "share_nonzero_0", "share_nonzero_1", "n_0", "n_1", "radius",
 }  # fmt: skip
 """Columns of two groups that the page shows only where all are asked for."""
 LONGEST = 14
 """Letters of a group's name in a heading."""
-NO_GUARANTEE = "it carries no guarantee"
 FOLD_CHANGES = {
     "counts": "log₂ of the ratio of the two means of counts",
     "log1p": "log₂ of the ratio of expm1 of the two means, as the data look like log(1 + x) of scaled counts",
@@ -73,70 +86,54 @@ FOLD_CHANGES = {
 }
 
 
-def _group_columns(names: Names, scale: str | None, digits: int | None) -> list[Column]:
-    """Return what is known of the columns that two groups have besides."""
-    (reference, label), (short_reference, short_label) = names, map(_short, names)
-    sides = (("0", reference, short_reference), ("1", label, short_label))
-    each = [
-        column
-        for side, name, short in sides
-        for column in (
-            Column(f"mean_{side}", f"Mean {short}", "number", f"Mean of {name}; {NO_GUARANTEE}", digits),
-            Column(f"median_{side}", f"Median {short}", "number", f"Median of {name}", digits),
-            Column(
-                f"share_nonzero_{side}", f"Non-zero {short}", "share", f"Share of values of {name} that are not zero"
-            ),
-            Column(f"n_{side}", f"n {short}", "count", f"Values of {name} that are there"),
-        )
-    ]
-    above = f"Share of pairs, a row of {label} and one of {reference}, in which {label} is larger; ties count half"
+def described_columns(values: Mapping[str, npt.ArrayLike] | pd.DataFrame, wording: Wording) -> list[Column]:
+    """Describe the columns of a table, in its order, but for those that say nothing here."""
+    effects, extra, nothing = wording.estimate.effects, set[str](), {"log10_p"}
+    if wording.names:
+        extra = EXTRA | {"p_adjusted", "q_value"} - {wording.rule.compared.column}
+        nothing = {"entry_time", "bucket_size", *(["beta"] if wording.test.ranked else [])}  # auc says the same
+    if effects is not None and effects.scale == "log1p":
+        extra |= {"lift"}  # a ratio of logarithms says nothing
+    # Neither counts nor their logarithms have no fold change.
+    if "log2_fold_change" in values and np.isnan(np.asarray(values["log2_fold_change"], dtype=np.float64)).all():
+        nothing |= {"log2_fold_change"}
+    known, digits = {column.key: column for column in COLUMNS}, _decimals(np.asarray(values["estimate"], dtype=float))
+    filled = _terms(wording)
     return [
-        *each,
-        Column("log10_p", "log₁₀ p", "number", "log₁₀ of p, also where p is below what a number can hold", 1),
-        Column("auc", "AUC", "rate", above),
-        Column("difference", "Difference", "number", f"Means, {direction(names)}; {NO_GUARANTEE}", digits),
-        Column("lift", "Lift", "percent", f"Difference of means in % of the mean of {reference}; {NO_GUARANTEE}"),
-        Column("log2_fold_change", "log₂ FC", "number", f"{FOLD_CHANGES[scale]}; {NO_GUARANTEE}", 2),
+        column._replace(
+            heading=column.heading.format(**filled),
+            meaning=column.meaning.format(**filled),
+            digits=digits if column.kind == "number" and column.digits is None else column.digits,
+            extra=column.key in extra,
+        )
+        for key in values
+        if (column := known.get(str(key))) and column.key not in nothing
     ]
 
 
-CENTRE = "the value is a centre, not mean, as the feature looks skewed, or has bad rows to one side"
-
-
-def _short(name: str) -> str:
-    name = "rest" if name == REST else name
-    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
-
-
-def _known_columns(wording: Wording, digits: int | None) -> list[Column]:
-    """Return what is known of the columns of this fit."""
-    plan, test = wording.plan, wording.test
-    terms = {**guarantees.terms(wording), "level": f"{plan.question.level:.2g}"}
-    meaning = {key: column.meaning.format(**terms) for key, column in COLUMNS.items()}
-    if wording.paper:  # whose support no p-value decides: Holm's, at the same level, is what bad rows move
-        meaning["radius"] = (
-            f"So many {wording.noun}s must be replaced, at least, before Holm would judge the feature differently"
-        )
-    sizes = ", ".join(map(str, plan.walk.bucket_sizes))
-    beside = "; the ranks that select do not know it" if plan.question.test == "ranks" and not wording.names else ""
-    by_holm = f"Adjusted for all features by {SELECTIONS['fwer']}: {RULES['fwer'].error}"
+def _terms(wording: Wording) -> dict[str, str]:
+    """Return what headings and meanings are filled in with."""
+    plan, effects = wording.plan, wording.estimate.effects
     q_rule = "fdr_by" if plan.question.selection == "fdr_by" else "fdr"
-    q = f"q-value by {SELECTIONS[q_rule]}: {RULES[q_rule].error}"
-    return [
-        Column("feature", "Feature", "name", "Name of the column, or its number counted from 0"),
-        Column("estimate", "Estimate", "number", f"{test.effect}, in the units of the data", digits),
-        Column("ci_low", "From", "number", f"Lower {meaning['interval']}", digits),
-        Column("ci_high", "To", "number", f"Upper {meaning['interval']}", digits),
-        Column("p_value", "p", "p", meaning["p_value"]),
-        Column("p_adjusted", "p adjusted", "p", by_holm),
-        Column("q_value", "q", "p", q),
-        Column("radius", "Radius", "count", meaning["radius"]),
-        Column("max_contamination", "Survives", "share", meaning["max_contamination"]),
-        Column("beta", test.lean, "rate", f"{test.lean_meaning}{beside}"),
-        Column("entry_time", "Enters at", "count", "Iteration at which the feature leaves zero; earlier is stronger"),
-        Column("bucket_size", "Bucket", "count", f"Rows in a bucket where signs show most, of {sizes}{beside}"),
-        Column("skewed", "Skewed", "flag", f"Yes: {CENTRE}"),
-    ]
+    called = [name.removeprefix("the ") if name == REST else name for name in wording.names or ("", "")]
+    short = [name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…" for name in called]
+    ranks = plan.question.test == "ranks" and not wording.names
+    beyond = "beyond those allowed for must be replaced, at least, before the feature can drop out"
+    if wording.rule.paper:  # whose support no p-value decides: Holm's, at the same level, is what bad rows move
+        beyond = "must be replaced, at least, before Holm would judge the feature differently"
+    return {
+        **guarantees.terms(wording),
+        **wording.test._asdict(),
+        "level": f"{plan.question.level:.2g}",
+        "holm": f"{SELECTIONS['fwer']}: {RULES['fwer'].error}",
+        "q_rule": f"{SELECTIONS[q_rule]}: {RULES[q_rule].error}",
+        "radius": beyond,
+        "beside": "; the ranks that select do not know it" if ranks else "",
+        "sizes": ", ".join(map(str, plan.walk.bucket_sizes)),
+        "short_0": short[0],
+        "short_1": short[1],
+        "fold_change": FOLD_CHANGES[None if effects is None else effects.scale],
+    }
 
 
 def _decimals(estimates: FloatArray) -> int | None:
@@ -150,26 +147,21 @@ def _decimals(estimates: FloatArray) -> int | None:
     return digits if 0 <= digits <= 6 else None
 
 
-def plain(values: npt.ArrayLike) -> list[object]:
-    """Return a column as JSON takes it: ``null`` for what is not known, words for what is infinite."""
-    return [_infinite(value) if isinstance(value, float) else value for value in np.asarray(values).tolist()]
+def plain(values: npt.ArrayLike, digits: int | None = None) -> list[object]:
+    """Return numbers as JSON takes them, with so many significant digits.
+
+    Whole ones are integers then; ``null`` is what is not known, and words are what is infinite.
+    """
+    return [_plain(value, digits) for value in np.asarray(values).tolist()]
 
 
-def _infinite(value: float) -> float | str | None:
-    if np.isfinite(value):
+def _plain(value: object, digits: int | None) -> object:
+    if not isinstance(value, float):
         return value
-    return None if np.isnan(value) else "inf" if value > 0 else "-inf"
-
-
-def rounded(values: FloatArray, digits: int = 4) -> list[float | int | None]:
-    """Return numbers with so many significant digits, integers where they are whole; ``null`` for NaN."""
-    short = [float(f"{value:.{digits}g}") if np.isfinite(value) else None for value in values.tolist()]
-    return [int(value) if value is not None and value == int(value) else value for value in short]
-
-
-def logarithms(estimate: Estimate, features: IntArray) -> list[object]:
-    """Return log₁₀ p of features, close enough for p to two digits, however small it is."""
-    return plain(np.round(estimate.log10_p[features], 4) + 0.0)  # no −0.0
+    if not math.isfinite(value):
+        return None if math.isnan(value) else "inf" if value > 0 else "-inf"
+    short = value if digits is None else float(f"{value:.{digits}g}")
+    return int(short) if digits is not None and short.is_integer() else short
 
 
 # Numbers as they are shown: the scripts of the page write them in the same way.
@@ -206,23 +198,18 @@ def cell_text(value: object, kind: str, digits: int | None = None, log10_p: obje
         return "−∞" if str(value).startswith("-") else "∞"
     if kind == "p" and value < LEAST_P:
         return power_of_ten(log10_p) if isinstance(log10_p, float) else UNDERFLOW
-    return _number(float(value), kind, digits).replace("-", "−")
-
-
-def _number(value: float, kind: str, digits: int | None) -> str:
     match kind:
-        case "share":
-            return f"{fixed(100 * value, 1)} %"
+        case "share" | "percent":
+            text = f"{fixed(100 * value if kind == 'share' else value, 1)} %"
         case "count":
-            return fixed(value, 0)
+            text = fixed(value, 0)
         case "rate":
-            return fixed(value, 3)
-        case "percent":
-            return f"{fixed(value, 1)} %"
+            text = fixed(value, 3)
         case "p":
-            return fixed(value, 3) if value >= 0.001 else significant(value, 2)
+            text = fixed(value, 3) if value >= 0.001 else significant(value, 2)
         case _:
-            return significant(value, 4) if digits is None or abs(value) >= 1e6 else fixed(value, digits)
+            text = significant(value, 4) if digits is None or abs(value) >= 1e6 else fixed(value, digits)
+    return text.replace("-", "−")
 
 
 def fixed(value: float, digits: int) -> str:

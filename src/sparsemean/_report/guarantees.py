@@ -8,7 +8,7 @@ them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,33 +23,21 @@ SHOPPED = 0.23
 """Family-wise error at level .05 of whoever takes the best of 20 seeds."""
 
 
-@dataclass(frozen=True, slots=True)
-class NullGuarantee:
-    """Which features count as false: in a summary, and as the assumptions that the page states."""
-
-    features: str
-    assumptions: tuple[str, ...]
-
-
-NULLS = {
-    "pairs": NullGuarantee(
-        "features that have the same distribution in both groups",
-        (
-            "A feature that does not differ has the same distribution in both groups, of any form. A difference in "
-            "spread alone breaks this too, and may be noticed.",
-            "For estimates and intervals, not for the selection: a feature that differs has the same distribution in "
-            "both groups but for a shift by a constant.",
-        ),
-    ),
-    "symmetric": NullGuarantee(
-        "features whose noise is symmetric about the null value",
-        (
-            "A feature without a mean has noise that is symmetric about the null value; tails may be as heavy as they "
-            "like, and differ from row to row. Under skewed noise a feature may be selected for a centre that is no "
-            "mean.",
-        ),
-    ),
-}
+SYMMETRIC = (
+    "A feature without a mean has noise that is symmetric about the null value; tails may be as heavy as they like, "
+    "and differ from row to row. Under skewed noise a feature may be selected for a centre that is no mean."
+)
+"""Which features of one sample count as false."""
+SAME = (
+    "A feature that does not differ has the same distribution in both groups, of any form. A difference in spread "
+    "alone breaks this too, and may be noticed."
+)
+"""Which features of two groups count as false."""
+SHIFTED = (
+    "For estimates and intervals, not for the selection: a feature that differs has the same distribution in both "
+    "groups but for a shift by a constant."
+)
+"""What is assumed of features that differ."""
 SPLIT = (
     "The seed, which deals rows between those that give the scale and those that are tested, was not chosen after "
     "seeing what it selects."
@@ -90,51 +78,28 @@ APART = (
     "nobody had chosen them by looking."
 )
 """What is not guaranteed of features that are not certified."""
-MISSING = (
-    "values missing for reasons of their own",
-    "A value is missing for reasons that have nothing to do with what it would have been.",
+MISSING = "A value is missing for reasons that have nothing to do with what it would have been."
+"""What is assumed of missing values."""
+P_VALUES = "Every p-value is the largest that bad {units} could have left: it holds {replaced}."
+INTERVALS = (
+    "Of the intervals of the selected features at most {level} are expected to miss, if features are independent and "
+    "no one chose by replacing {units} which of them are selected; else "
 )
-"""What is assumed of missing values: in a summary, and on the page."""
+INTERVALS_AFTER_LOOKING = (
+    "Of the intervals of the selected features at most {worst} are expected to miss, counted where {no_more}: as that "
+    "number was chosen by looking, the level is multiplied by 1 + 1/2 + … + 1/d."
+)
+SURVIVES = (
+    "With the same probability, for all features at once: a listed feature is real, or a larger share of the {one} is "
+    "bad than its column “Survives” says. This holds whatever share was planned for."
+)
+RADIUS = (
+    "Radius: a feature stays selected whatever is done to fewer than that many further {units}, with as many bad ones "
+    "allowed for as here (a new fit may allow for more, if more look bad). It is a lower bound."
+)
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnGuarantee:
-    """What one column of the table means, and what is guaranteed of it."""
-
-    meaning: str
-    sentence: str
-
-
-COLUMNS = {
-    "p_value": ColumnGuarantee(
-        "p-value, valid with {bad} replaced by anything; not adjusted for the number of features",
-        "Every p-value is the largest that bad {units} could have left: it holds {replaced}.",
-    ),
-    "interval": ColumnGuarantee(
-        "end of the interval after selection, at level {level}",
-        "Of the intervals of the selected features at most {level} are expected to miss, if features are independent "
-        "and no one chose by replacing {units} which of them are selected; else ",
-    ),
-    "interval_after_looking": ColumnGuarantee(
-        "end of the interval after selection, at level {level}",
-        "Of the intervals of the selected features at most {worst} are expected to miss, counted where {no_more}: as "
-        "that number was chosen by looking, the level is multiplied by 1 + 1/2 + … + 1/d.",
-    ),
-    "max_contamination": ColumnGuarantee(
-        "Largest share of bad {each} at which it is still selected",
-        "With the same probability, for all features at once: a listed feature is real, or a larger share of the "
-        "{one} is bad than its column “Survives” says. This holds whatever share was planned for.",
-    ),
-    "radius": ColumnGuarantee(
-        "So many {units} beyond those allowed for must be replaced, at least, before the feature can drop out",
-        "Radius: a feature stays selected whatever is done to fewer than that many further {units}, with as many bad "
-        "ones allowed for as here (a new fit may allow for more, if more look bad). It is a lower bound.",
-    ),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Guarantees:
+class Guarantees(NamedTuple):
     """Three lists of sentences."""
 
     guaranteed: list[str]
@@ -144,7 +109,18 @@ class Guarantees:
 
 def guarantees_of(wording: Wording) -> Guarantees:
     """Return the sentences that hold for an estimate, in its words."""
-    return Guarantees(_guaranteed(wording), _assumed(wording), _not_guaranteed(wording))
+    filled, lists = terms(wording), (_guaranteed(wording), _assumed(wording), _not_guaranteed(wording))
+    return Guarantees(*([sentence.format(**filled) for sentence in each if sentence] for each in lists))
+
+
+def promise(tests: Sequence[Wording]) -> str:
+    """Say in a summary of a test, or of several, what the rule promises and on which assumptions: the first ones."""
+    first, filled = tests[0], terms(tests[0])
+    if len(tests) > 1:  # each has its own number of bad rows
+        filled["replaced"] = "with as many {units} replaced by anything as are allowed for".format(**filled)
+        filled["no_more"] = NO_MORE.format(**filled)
+    rule, gaps = _guaranteed(first)[0], MISSING if first.plan.question.missing == "omit" else ""
+    return " ".join(part for part in (rule.format(**filled), *_assumed(first)[:2], gaps) if part)
 
 
 def chosen_by_looking(plan: Plan) -> bool:
@@ -152,75 +128,74 @@ def chosen_by_looking(plan: Plan) -> bool:
     return plan.question.looked or (plan.auto and (plan.question.screen_rows or bool(plan.sizes)))
 
 
-def of_null(plan: Plan) -> NullGuarantee:
-    """Return which features count as false under a plan."""
+def false_features(plan: Plan) -> list[str]:
+    """Say which features count as false under a plan, and what else is assumed of features."""
+    side, more = plan.question.side, plan.question.min_effect
     if plan.question.target == "mean":
         return _of_means(plan)
     if not plan.sizes:
-        return NULLS["symmetric"]
-    return _of_least_effect(plan) if plan.question.min_effect else NULLS["pairs"]
-
-
-def _of_least_effect(plan: Plan) -> NullGuarantee:
-    """Return which features of groups count as false where a smallest effect was asked for, and what that means."""
-    more, side = plan.question.min_effect, SIDES[plan.question.side]
-    null = f"differ by {more:g} at most"
-    if side.higher:
-        null = f"are {side.higher} by {more:g} at most"
+        return [SYMMETRIC]
+    if not more:
+        return [SAME, SHIFTED]
     down = f"the values of the label, less {more:g}, are stochastically no larger than those of the reference"
     up = f"the values of the label, plus {more:g}, are stochastically no smaller than those of the reference"
-    said = plan.question.side.pick(f"{down}, and, plus {more:g}, no smaller", down, up)
-    assumption = f"A feature counts as false where {said}."
-    return NullGuarantee(f"features that {null}", (assumption, NULLS["pairs"].assumptions[1]))
+    said = side.pick(f"{down}, and, plus {more:g}, no smaller", down, up)
+    return [f"A feature counts as false where {said}.", SHIFTED]
 
 
-def _of_means(plan: Plan) -> NullGuarantee:
-    """Return which means, or differences of means, count as none, and what is assumed of their scale."""
+def _of_means(plan: Plan) -> list[str]:
+    """Say which means, or differences of means, count as none, and what is assumed of their scale."""
     more, side, groups = plan.question.min_effect, SIDES[plan.question.side], bool(plan.sizes)
-    plain = not side.above and not more
-    if groups:
-        by = f"by more than {more:g} " if more else ""
-        null = (
-            "the same in both groups"
-            if plain
-            else f"not {by}{side.higher or 'other'} in the label than in the reference"
-        )
-    elif more:
-        null = f"{side.above or 'off'} the null value by no more than {more:g}"
+    by, s = f"by more than {more:g} " if more else "", "s" if groups else ""
+    if not side.above and not more:
+        null = "the same in both groups" if groups else "the null value"
+    elif groups:
+        null = f"not {by}{side.higher or 'other'} in the label than in the reference"
     else:
-        null = "the null value" if plain else f"not {side.above} the null value"
-    s, alike = ("s", " The two distributions may differ in everything else.") if groups else ("", "")
-    features = f"features whose mean is {null}"
-    if plan.scale_rows:
-        return NullGuarantee(
-            f"{features}, of any distribution{s} with a kurtosis of at most {KURTOSIS:g},",
-            (
-                f"Bounds of the standard deviations were taken from {plan.scale_rows:,} rows, all of them good and of "
-                f"the distribution{s} of those tested: that they are large enough, but for a tenth of the level, "
-                f"assumes a kurtosis of at most {KURTOSIS:g}.{alike}",
-            ),
-        )
-    scale = "A feature has a standard deviation of at most the scale that was given"
-    noise = ". Its noise may be as skewed as it likes, and differ from row to row."
-    if groups:
-        noise = f" in either group, and may be as skewed as it likes.{alike}"
-    return NullGuarantee(f"{features}, whatever their distribution{s},", (f"{scale}{noise}",))
+        null = f"not {by}{side.above or 'off'} the null value"
+    alike = " The two distributions may differ in everything else." if groups else ""
+    false = f"A feature counts as false where its mean is {null}, "
+    if not plan.scale_rows:
+        scale = "A feature has a standard deviation of at most the scale that was given"
+        noise = ". Its noise may be as skewed as it likes, and differ from row to row."
+        noise = f" in either group, and may be as skewed as it likes.{alike}" if groups else noise
+        return [f"{false}whatever the distribution{s}.", f"{scale}{noise}"]
+    return [
+        f"{false}of any distribution{s} with a kurtosis of at most {KURTOSIS:g}.",
+        f"Bounds of the standard deviations were taken from {plan.scale_rows:,} rows, all of them good and of the "
+        f"distribution{s} of those tested: that they are large enough, but for a tenth of the level, assumes a "
+        f"kurtosis of at most {KURTOSIS:g}.{alike}",
+    ]
+
+
+NO_MORE = "no more {units} are bad than were allowed for by looking"
+"""On which condition what holds whose number of bad rows was chosen by looking: chance has a part in it."""
 
 
 def terms(wording: Wording) -> dict[str, str]:
     """Return what the sentences of the tables are filled in with."""
     plan, units = wording.plan, f"{wording.noun}s"
+    no_more = f"{NO_MORE.format(units=units)} (here {wording.bad if plan.bad_rows else 'none'})"
+    # Nothing is dealt between groups, so there is no seed to know.
+    known = "the data and the seed" if plan.question.test == "buckets" and not wording.names else "the data"
+    replaced = f"even if someone who knows {known} replaced any {wording.bad} by anything"
+    if chosen_by_looking(plan):
+        replaced = f"where {no_more}"
+    elif not plan.bad_rows:
+        replaced = f"if none of the {plan.n_units:,} {units} is bad"
     return {
         "units": units,
         "each": wording.each,
         "one": f"{units} of one of the groups" if wording.names else units,
-        "bad": wording.bad if wording.names else f"{plan.bad_rows} of {plan.n_units} {units}",
-        "replaced": _replaced(wording),
-        "no_more": _no_more(wording),
+        "bad": wording.bad,
+        "shares": wording.shares,
+        "replaced": replaced,
+        "no_more": no_more,
         "worst": percent(min(1.0, worst_share(plan))),
         "level": percent(plan.question.level),
         "confidence": percent(1 - plan.question.level),
         "label": wording.label,
+        "reference": wording.reference,
     }
 
 
@@ -229,54 +204,29 @@ def worst_share(plan: Plan) -> float:
     return plan.question.level * harmonic(plan.n_hypotheses)
 
 
-def _no_more(wording: Wording) -> str:
-    """Say that no more rows are bad than were allowed for after looking: a number that chance has a part in."""
-    here = wording.bad if wording.plan.bad_rows else "none"
-    return f"no more {wording.noun}s are bad than were allowed for by looking (here {here})"
-
-
-def _replaced(wording: Wording) -> str:
-    """Say what an adversary may have done."""
-    plan = wording.plan
-    if chosen_by_looking(plan):
-        return f"where {_no_more(wording)}"
-    if plan.bad_rows == 0:
-        return f"if none of the {plan.n_units:,} {wording.noun}s is bad"
-    # Nothing is dealt between groups, so there is no seed to know.
-    known = "the data and the seed" if plan.question.test == "buckets" and not wording.names else "the data"
-    return f"even if someone who knows {known} replaced any {wording.any_bad(wording.noun)} by anything"
-
-
-def _filled(wording: Wording, sentences: Sequence[str]) -> list[str]:
-    """Return the sentences that there are, filled in."""
-    filled = terms(wording)
-    return [sentence.format(**filled) for sentence in sentences if sentence]
-
-
 def _guaranteed(wording: Wording) -> list[str]:
     question, rule, some = wording.plan.question, wording.rule, wording.k > 0
-    touched = "nothing of them" if wording.of_means and question.refine == "auto" else "the values only"
+    touched = "nothing of them" if wording.test.means and question.refine == "auto" else "the values only"
     screened = f"Selection, p-values, radius and intervals come from all rows: screening touches {touched}."
-    sentences = [
-        rule.after_looking_sentence if chosen_by_looking(wording.plan) else rule.sentence,
-        COLUMNS["p_value"].sentence,
+    return [
+        rule.after_looking if chosen_by_looking(wording.plan) else rule.promise,
+        P_VALUES,
         f"That covers {wording.wrong_labels}." if wording.names and wording.plan.bad_rows else "",
         _intervals(wording) if some and wording.estimate.has_values else "",
-        COLUMNS["max_contamination"].sentence if some and rule.all_shares else "",
-        COLUMNS["radius"].sentence if some and not wording.paper else "",
+        SURVIVES if some and rule.all_shares else "",
+        RADIUS if some and not wording.rule.paper else "",
         screened if some and question.screen_rows else "",
     ]
-    return _filled(wording, sentences)
 
 
 def _intervals(wording: Wording) -> str:
     """Say what share may miss under dependence or attack, and which intervals have no ends."""
     plan, ends = wording.plan, wording.estimate.intervals[wording.estimate.support]
     worst = worst_share(plan)
-    sentence = COLUMNS["interval_after_looking"].sentence
+    sentence = INTERVALS_AFTER_LOOKING
     if not chosen_by_looking(plan):
         otherwise = f"at most {percent(worst)}." if worst < 1 else "no such share is promised."
-        sentence = COLUMNS["interval"].sentence + otherwise
+        sentence = INTERVALS + otherwise
     if unknown := int(np.sum(np.isnan(ends[:, 0]))):
         sentence += f" {unknown:,} of them have none, {AT_NULL}."
     open_ends = np.isinf(ends).any(axis=1) if plan.question.side is Side.BOTH else np.isinf(ends).all(axis=1)
@@ -287,11 +237,18 @@ def _intervals(wording: Wording) -> str:
 
 def _assumed(wording: Wording) -> list[str]:
     plan, noun, groups = wording.plan, wording.noun, wording.names is not None
+    false, *besides = false_features(plan)
     independent = f"{noun.capitalize()}s are independent of each other. Several rows of one subject are not."
     if groups and noun == "subject":
         independent = "Subjects are independent of each other; each is compared by one mean, of equally many rows."
-    sentences = [independent, _bad_assumed(wording), *of_null(plan).assumptions]
-    if wording.of_means:
+    sentences = [false, independent, *besides]
+    if plan.bad_rows:
+        looked = f" {'More' if wording.more_look_bad else 'As many'} look bad." if plan.auto else ""
+        sentences.append(f"No more than {{bad}} are bad{': {shares}' if groups else ' ({shares})'}.{looked}")
+    elif plan.auto:
+        why = "none looks it" if wording.judged else f"{noun}s were not screened, so none is allowed for"
+        sentences.append(f"No {noun} is bad: {why}.")
+    if wording.test.means:
         test = wording.estimate.mean_test or wording.estimate.difference_test
         sentences += [SPLIT if test is not None and test.rows is not None else "", REST_MEAN if plan.rest else ""]
     elif groups:
@@ -299,19 +256,7 @@ def _assumed(wording: Wording) -> list[str]:
         sentences += [REST_ALIKE if plan.rest else "", strata]
     elif seed_decides(wording.estimate):  # ranks are those of any seed
         sentences.append(SEED)
-    sentences.append(MISSING[1] if plan.question.missing == "omit" else "")
-    return [sentence for sentence in sentences if sentence]
-
-
-def _bad_assumed(wording: Wording) -> str:
-    """Say how many rows may be bad; empty where that none is stands in what is guaranteed."""
-    plan, noun = wording.plan, wording.noun
-    if plan.bad_rows:
-        looked = f" {'More' if wording.more_look_bad else 'As many'} look bad." if plan.auto else ""
-        share = f": {wording.shares}" if wording.names else f" ({wording.shares})"
-        return f"No more than {wording.bad} are bad{share}.{looked}"
-    why = "none looks it" if wording.judged else f"{noun}s were not screened, so none is allowed for"
-    return f"No {noun} is bad: {why}." if plan.auto else ""
+    return [*sentences, MISSING if plan.question.missing == "omit" else ""]
 
 
 def seed_decides(estimate: Estimate) -> bool:
@@ -332,27 +277,26 @@ def _not_guaranteed(wording: Wording) -> list[str]:
     filled_up, uncertified = estimate.decision.filled_up, estimate.uncertified
     apart = 0 if uncertified is None else uncertified.features.size
     verb = "differ" if wording.names else "have a mean"
-    sentences = [
+    return [
         wording.rule.not_promised,
         UNSEEN if plan.auto else "",
         f"{filled_up} feature(s) did not pass the rule and only fill the support up." if filled_up else "",
         f"That all is found: a feature not listed may {verb}, too little to be told from noise and bad {{units}}.",
         _values(wording) if some else "",
         MEANS if some and wording.names else "",
-        MIXTURE if plan.rest and not wording.of_means else "",
-        SUSPECTS if wording.suspects.size else "",
+        MIXTURE if plan.rest and not wording.test.means else "",
+        SUSPECTS if wording.rows.suspects.size else "",
         f"The {apart:,} {APART}" if apart else "",
         "Anything, once more {units} are bad than a feature survives.",
     ]
-    return _filled(wording, sentences)
 
 
 def _values(wording: Wording) -> str:
     plan = wording.plan
     if not wording.estimate.has_values:
         return "How large a mean is: estimates and intervals need the rows, which were not at hand."
-    if wording.names or plan.question.refine == "" or (wording.of_means and plan.question.refine == "auto"):
+    if wording.names or plan.question.refine == "" or (wording.test.means and plan.question.refine == "auto"):
         return f"The estimate itself, {wording.test.estimator}, is robust, but only its interval has a bound."
-    bounded = wording.of_means or plan.question.refine == "auto"
+    bounded = wording.test.means or plan.question.refine == "auto"
     but = ", but it is kept inside its interval, which has one" if bounded else ""
     return f"The estimate itself: it is robust and was measured against many attacks, without a bound of its own{but}."

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from sparsemean._fit.afterwards import numbers_of, strongest_first
 from sparsemean._report import columns, plot_data
@@ -19,8 +18,8 @@ from sparsemean._report.columns import WITHOUT_ANY
 from sparsemean._report.guarantees import guarantees_of
 from sparsemean._report.plot_data import MOST_STOPS, STOPS_OF_MANY, DecidedAgain, stops_of
 from sparsemean._report.summary import TESTS_SHOWN, below_verdict, closest_first, overview, summary, without_bad_rows
-from sparsemean._report.verdict import MEANINGS, verdict, verdict_of, which_tests
-from sparsemean._report.wording import Several, Wording, direction, wording_of, wordings_of
+from sparsemean._report.verdict import MEANINGS, verdict, which_tests
+from sparsemean._report.wording import Several, Wording, wording_of, wordings_of
 from sparsemean._stats.planning import SELECTIONS
 from sparsemean._util.checks import pluralize
 from sparsemean._util.files import check_writable, replacing
@@ -50,16 +49,9 @@ def listed_features(wording: Wording, most: int) -> IntArray:
     chosen, last = strongest_first(estimate, estimate.support), estimate.max_contamination.copy()
     last[estimate.decision.skipped] = np.nan
     others = strongest_first(estimate, np.setdiff1d(np.flatnonzero(~np.isnan(last)), chosen))
-    if wording.paper:  # whose support is no matter of bad rows
+    if wording.rule.paper:  # whose support is no matter of bad rows
         others = others[:0]
     return np.concatenate((chosen, others[np.argsort(-last[others], kind="stable")]))[:most]
-
-
-def _values(estimate: Estimate, listed: IntArray) -> dict[str, npt.ArrayLike]:
-    """Return the columns of ``listed``; what looks skewed only where something does."""
-    marks = {1: True, 0: False, -1: None}
-    skewed = [marks[mark] for mark in estimate.skewed[listed].tolist()]
-    return {**numbers_of(estimate, listed), **({"skewed": np.array(skewed, dtype=object)} if True in skewed else {})}
 
 
 def page_data(wording: Wording, *, tests: int = 1, again: DecidedAgain | None = None) -> dict[str, object]:
@@ -67,7 +59,10 @@ def page_data(wording: Wording, *, tests: int = 1, again: DecidedAgain | None = 
     estimate, plan = wording.estimate, wording.plan
     listed = listed_features(wording, MOST_LISTED if tests == 1 else max(LEAST_LISTED, MOST_LISTED // tests))
     again = again or DecidedAgain(stops_of([estimate], MOST_STOPS))
-    values = _values(estimate, listed)
+    values = numbers_of(estimate, listed)
+    marks = estimate.skewed[listed]
+    if 1 in marks:
+        values["skewed"] = np.where(marks < 0, None, marks == 1)
     described = columns.described_columns(values, wording)
     uncertified = estimate.table(certified=False).head(MOST_LISTED)
     return {
@@ -87,7 +82,7 @@ def page_data(wording: Wording, *, tests: int = 1, again: DecidedAgain | None = 
         "level": plan.question.level,
         "selection": plan.question.selection,
         "seed": str(estimate.seed),
-        "null": None if estimate.shift is None else columns.rounded(estimate.shift[listed], 17),
+        "null": None if estimate.shift is None else columns.plain(estimate.shift[listed], 17),
         "without_any": WITHOUT_ANY,
         "n_selected": wording.k,
         "in_percent": estimate.effects is not None and estimate.effects.scale != "log1p",
@@ -95,7 +90,7 @@ def page_data(wording: Wording, *, tests: int = 1, again: DecidedAgain | None = 
         "columns": [[c.key, c.heading, c.kind, c.digits, c.meaning, c.extra] for c in described],
         "table": [columns.plain(values[c.key]) for c in described],
         "index": listed.tolist(),
-        "log10_p": columns.logarithms(estimate, listed),
+        "log10_p": columns.plain(estimate.log10_p[listed], 7),
         "uncertified": {key: columns.plain(uncertified[key]) for key in ("feature", "estimate", "p_adjusted")},
         "volcano": plot_data.volcano_data(wording, listed),
         "shares": plot_data.share_data(wording, listed, again=again, tests=tests),
@@ -116,7 +111,7 @@ def settings(wording: Wording) -> list[tuple[str, str]]:
     said: dict[str, object] = {
         "Data": f"{plan.n_rows:,} rows, {plan.n_features:,} features",
         "Subjects": f"{plan.n_units:,}" if estimate.units is not None else "",
-        "Compared": f"{direction(wording.names)}{wording.strata}, {wording.groups}" if wording.names else "",
+        "Compared": f"{wording.direction}{wording.strata}, {wording.groups}" if wording.names else "",
         "Family": f"{plan.n_hypotheses:,} hypotheses of {plan.n_tests:,} tests" if plan.n_tests > 1 else "",
         "Test": estimate.status.test,
         "contamination": f"{'auto, as many as look bad: ' if plan.auto else ''}{wording.bad} ({wording.shares})",
@@ -134,7 +129,7 @@ def settings(wording: Wording) -> list[tuple[str, str]]:
             "bucket_sizes": ", ".join(map(str, walk.bucket_sizes)),
             "n_buckets": walk.n_buckets or "",
             "step_size, init_scale": f"{walk.eta:g}, {walk.alpha:g}",
-            "n_iter": f"{walk.select_at}, {walk.estimate_at or 'the limit'}" if wording.paper else "",
+            "n_iter": f"{walk.select_at}, {walk.estimate_at or 'the limit'}" if wording.rule.paper else "",
             "min_selected": walk.min_selected or "",
         }
     said |= {"random_state": estimate.seed, "Fitted in": f"{estimate.status.seconds:.2f} s"}
@@ -170,10 +165,7 @@ def write_report(
     """Write the page to ``path``, of several tests with a choice among them; what was there stays if this fails."""
     target = Path(path)
     check_report(target)
-    if isinstance(result, Estimate):
-        page = page_of_one(page_wording(result, title=title, row_names=row_names), file_name=target.stem)
-    else:
-        page = page_of_tests(result, title=title, row_names=row_names, file_name=target.stem)
+    page = page_of(result, title=title, row_names=row_names, file_name=target.stem)
     with replacing(target) as temporary:
         temporary.write_bytes(page.encode("utf-8", errors="replace"))  # half of a surrogate pair becomes "?"
 
@@ -190,68 +182,86 @@ def page_wording(estimate: Estimate, *, title: str | None = None, row_names: Seq
     return replace(wording, title=visible(title or (own if wording.names else "Which features have a mean")))
 
 
-def page_of_one(wording: Wording, *, file_name: str = "report") -> str:
-    """Return the page of one test as text."""
-    content = _content(wording, file_name=file_name)
-    return environment().get_template("page.html").render(title=wording.title, **content, **frame())
-
-
-def page_of_tests(
-    result: Several, *, title: str | None = None, row_names: Sequence[object] | None = None, file_name: str = "report"
+def page_of(
+    result: Estimate | Several,
+    *,
+    title: str | None = None,
+    row_names: Sequence[object] | None = None,
+    file_name: str = "report",
 ) -> str:
-    """Return the page of several tests: the content of the first stands in it, those of others wait in templates."""
-    tests, rows = wordings_of(result), overview(result)
-    title = title or f"What differs: {which_tests(tests)}"
-    shown = sorted(np.argsort([-test.k for test in tests], kind="stable")[:TESTS_SHOWN].tolist())  # those with most
-    again = DecidedAgain(stops_of([tests[k].estimate for k in shown], STOPS_OF_MANY))
-    template, contents = environment().get_template("content.html"), []
-    for k in shown:
-        name = rows[k]["test"]
-        wording = page_wording(tests[k].estimate, title=f"{title}: {name}", row_names=row_names)
-        filled = _content(wording, file_name=f"{file_name}-{name}", tests=len(shown), again=again)
-        contents.append(template.render(heading=name, **filled))
-    places = {k: place for place, k in enumerate(shown)}
+    """Return the page of one test, or of several with a choice among them, as text."""
+    first, *_ = wordings_of(result)
+    apart = first.estimate.uncertified
+    if isinstance(result, Estimate):
+        wording = page_wording(result, title=title, row_names=row_names)
+        own: dict[str, object] = {"title": wording.title, "tests": [], "contents": [html_of_test(wording, file_name)]}
+    else:
+        own = _choice(result, title, row_names, file_name)
     return (
         environment()
-        .get_template("comparison.html")
+        .get_template("page.html")
         .render(
-            title=title,
-            verdict_of_all=verdict(result, row_names=row_names),
-            rest_of_all=below_verdict(result),
-            tests=[{**row, "place": places.get(k)} for k, row in enumerate(rows)],
-            contents=contents,
-            versions=tests[0].estimate.status.versions,
-            **frame(),
+            now=datetime.now(UTC),
+            versions=first.estimate.status.versions,
+            uncertified=apart is not None and apart.features.size,
+            style=(HERE / "style.css").read_text(encoding="utf-8"),
+            script=script(),
+            **own,
         )
     )
 
 
-def _content(
-    wording: Wording, *, file_name: str, tests: int = 1, again: DecidedAgain | None = None
+def _choice(
+    result: Several, title: str | None, row_names: Sequence[object] | None, file_name: str
 ) -> dict[str, object]:
-    """Return what the templates of one test are filled in with."""
-    content = page_data(wording, tests=tests, again=again)
-    content["file"] = re.sub(r"[^\w.-]+", "-", file_name).strip("-.") or "report"
+    """Return the table of several tests, and their contents: that of the first is shown, others wait in templates."""
+    tests, rows = wordings_of(result), overview(result)
+    title = title or f"What differs: {which_tests(tests)}"
+    shown = sorted(np.argsort([-test.k for test in tests], kind="stable")[:TESTS_SHOWN].tolist())  # those with most
+    again, contents = DecidedAgain(stops_of([tests[k].estimate for k in shown], STOPS_OF_MANY)), []
+    for k in shown:
+        name = rows[k]["test"]
+        wording = page_wording(tests[k].estimate, title=f"{title}: {name}", row_names=row_names)
+        contents.append(html_of_test(wording, f"{file_name}-{name}", heading=name, tests=len(shown), again=again))
+    places = {k: place for place, k in enumerate(shown)}
     return {
-        "wording": wording,
-        "content": content,
-        "first": min(columns.FIRST, wording.k or WITHOUT_ANY),
-        "verdict": verdict_of(wording),
-        "kinds": MEANINGS,
-        "rest": below_verdict(wording.estimate),
-        "promises": guarantees_of(wording),
-        "settings": settings(wording),
-        "versions": wording.estimate.status.versions,
-        "data": embed(content),
+        "title": title,
+        "tests": [{**row, "place": places.get(k)} for k, row in enumerate(rows)],
+        "verdict_of_all": verdict(result, row_names=row_names),
+        "rest_of_all": below_verdict(result),
+        "contents": contents,
     }
 
 
-def frame() -> dict[str, object]:
-    """Return what the frame of every page is filled in with."""
-    style = _asset("style.css") + _asset("print.css")
-    parts = "\n".join(_asset(f"{name}.js") for name in SCRIPTS)
-    script = f'(() => {{\n"use strict";\n{parts}\n}})();'  # one function, whose names nobody else can see
-    return {"now": datetime.now(UTC), "style": style, "script": script}
+def html_of_test(
+    wording: Wording, file_name: str, *, heading: str = "", tests: int = 1, again: DecidedAgain | None = None
+) -> str:
+    """Return all that the page has of one test, which where there are ``tests`` of them has a ``heading``."""
+    content = page_data(wording, tests=tests, again=again)
+    content["file"] = re.sub(r"[^\w.-]+", "-", file_name).strip("-.") or "report"
+    return (
+        environment()
+        .get_template("test.html")
+        .render(
+            wording=wording,
+            heading=heading,
+            content=content,
+            first=min(columns.FIRST, wording.k or WITHOUT_ANY),
+            verdict=verdict(wording.estimate, row_names=wording.row_names),
+            kinds=MEANINGS,
+            rest=below_verdict(wording.estimate),
+            promises=guarantees_of(wording),
+            settings=settings(wording),
+            versions=wording.estimate.status.versions,
+            data=embed(content),
+        )
+    )
+
+
+def script() -> str:
+    """Return the script of every page: one function, whose names nobody else can see."""
+    parts = "\n".join((HERE / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
+    return f'(() => {{\n"use strict";\n{parts}\n}})();'
 
 
 def environment() -> Environment:
@@ -278,7 +288,3 @@ def embed(content: object) -> str:
     for letter in "<>&\u2028\u2029":
         text = text.replace(letter, f"\\u{ord(letter):04x}")
     return text
-
-
-def _asset(name: str) -> str:
-    return (HERE / name).read_text(encoding="utf-8")

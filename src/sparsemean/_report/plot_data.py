@@ -1,4 +1,4 @@
-"""The data of each plot on the page, small enough to travel with it."""
+"""The numbers of each plot, and what of them travels with the page: little enough for mail."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._fit.afterwards import dealt, intervals_of, plan_at
-from sparsemean._report.columns import logarithms, plain, rounded
+from sparsemean._fit.afterwards import intervals_of, plan_at
+from sparsemean._report.columns import plain
 from sparsemean._report.verdict import features_against
 from sparsemean._report.wording import Wording, percent, wording_of
 from sparsemean._stats import path
 from sparsemean._stats.decision import Decision, error_after_selection
 from sparsemean._stats.planning import bad_rows
 from sparsemean._stats.row_scores import limit
+from sparsemean._util.plans import Plan
 from sparsemean._util.records import FloatArray, IntArray
-from sparsemean.plots.bad_rows import lost_at, planned_share, steps, why_not_judged
-from sparsemean.plots.features import rejection_p
 from sparsemean.result import Estimate
 
 # What follows bounds the data of a plot whatever n and d are, so that pages stay small enough to be sent by mail.
@@ -37,21 +36,46 @@ def count_on_grid(x: FloatArray, y: FloatArray, cells: tuple[int, int] = CELLS) 
     """
     if not x.size:
         return {"x": [0.0, 1.0, 1], "y": [0.0, 1.0, 1], "cells": [], "total": 0, "most": 0}
-    ranges = [_range(x), _range(y)]
-    histogram, _, _ = np.histogram2d(x, y, bins=cells, range=ranges)
+    histogram, *edges = np.histogram2d(x, y, bins=cells)
     i, j = np.nonzero(histogram)
     listed = np.column_stack((i, j, histogram[i, j].astype(np.int64))).ravel()
-    across, up = ([float(low), float(high), number] for (low, high), number in zip(ranges, cells, strict=True))
+    across, up = ([float(edge[0]), float(edge[-1]), edge.size - 1] for edge in edges)
     most = int(histogram.max())
     return {"x": across, "y": up, "cells": listed.tolist(), "total": int(x.size), "most": most}
 
 
-def _range(values: FloatArray) -> tuple[float, float]:
-    low, high = float(values.min()), float(values.max())
-    return (low, high) if high > low else (low - 0.5, high + 0.5)
-
-
 # How many features are left as more rows may be bad.
+
+
+def steps(lost: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return the shares at which features are lost, 0 before them, and how many are left from each on.
+
+    Examples
+    --------
+    >>> shares, left = steps(np.array([0.05, np.nan, 0.05, 0.08]))
+    >>> shares.tolist(), left.tolist()
+    ([0.0, 0.05, 0.08], [3, 1, 0])
+    """
+    ends, number = np.unique(lost[~np.isnan(lost)], return_counts=True)
+    left = np.concatenate(([number.sum()], number.sum() - np.cumsum(number)))
+    return np.concatenate(([0.0], ends)), left.astype(np.intp)
+
+
+def lost_at(estimate: Estimate) -> FloatArray:
+    """Return the smallest share of bad rows at which each feature is no longer selected; NaN where it never is.
+
+    That is the next share that allows for one bad row more, of either group where there are two.
+    """
+    sizes, last = estimate.plan.sizes or (estimate.plan.n_units,), estimate.max_contamination
+    return np.asarray(np.min([(np.floor(last * n + 1e-9) + 1) / n for n in sizes], axis=0))
+
+
+def planned_share(plan: Plan) -> float | None:
+    """Return the share that allows for as many bad rows as the plan does; None where none does for both groups."""
+    share = min(plan.bad_shares)
+    same = plan.sizes is None or tuple(bad_rows(n, share) for n in plan.sizes) == plan.bad_by_group
+    return share if same else None
+
 
 MOST_STEPS = 500
 IN_WORDS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)
@@ -83,6 +107,20 @@ def robustness_data(wording: Wording) -> dict[str, object]:
 
 # How far rows contradict the rest; suspects by name, very many others counted on a grid.
 
+
+def why_not_judged(estimate: Estimate) -> str:
+    """Say why rows have no scores; empty where they have."""
+    if estimate.rows is not None and estimate.rows.scores.any():
+        return ""
+    if estimate.plan.sizes:
+        return "no feature tells the groups apart"
+    if estimate.rows is None:
+        return "the rows were not at hand"
+    if not estimate.plan.question.screen_rows:
+        return "screening was off"
+    return estimate.status.screening or "no feature is fit to judge them by"
+
+
 MOST_POINTS = 3_000
 MOST_SUSPECTS = 2_000
 MOST_TOLD, MOST_REASONS = 200, 6
@@ -94,7 +132,7 @@ def rows_data(wording: Wording, *, most: int = MOST_POINTS) -> dict[str, object]
 
     More than ``most`` rows are not drawn one by one, but for the suspects.
     """
-    rows, labels, suspects = wording.estimate.rows, wording.estimate.labels, wording.suspects
+    rows, labels, suspects = wording.estimate.rows, wording.estimate.labels, wording.rows.suspects
     if rows is None or not rows.scores.any():
         nothing: dict[str, object] = {"index": [], "scores": [], "n_suspects": 0, "n_shown": 0, "mass": None}
         return {
@@ -109,10 +147,12 @@ def rows_data(wording: Wording, *, most: int = MOST_POINTS) -> dict[str, object]
     rest = others if n > most else others[:0]
     return {
         "index": single.tolist(),
-        "scores": rounded(rows.scores[single]),
+        "scores": plain(rows.scores[single], 4),
         "names": None if wording.row_names is None else [wording.row(row) for row in single.tolist()],
         "groups": None if labels is None else labels[single].tolist(),
-        "reasons": [features_against(wording, features[:MOST_REASONS]) for features in wording.against[:MOST_TOLD]],
+        "reasons": [
+            features_against(wording, features[:MOST_REASONS]) for features in wording.rows.reasons[:MOST_TOLD]
+        ],
         "kinds": list(rows.kinds[:MOST_TOLD]),
         "n_kinds": dict(Counter(rows.kinds)),
         "n_shown": int(shown.size),
@@ -126,6 +166,21 @@ def rows_data(wording: Wording, *, most: int = MOST_POINTS) -> dict[str, object]
 # Effect against evidence: selected features are in the table, the others are counted on a grid.
 
 
+def rejection_p(estimate: Estimate) -> float | None:
+    """Return a p-value that parts the features the rule rejects from the others; None for the paper's rule.
+
+    With R of d rejected, Holm's next p-value is above level/(d − R) and the R before are not; those of Benjamini and
+    Hochberg are parted by R·level/d (one that could have been rejected alone, where none is).
+    """
+    plan, rule = estimate.plan, estimate.decision.rule
+    if plan.question.selection == "paper":
+        return None
+    rejected = estimate.support.size if plan.sizes else int(np.sum(estimate.decision.last >= plan.bad_rows))
+    line = rule.next_error(rejected if rule.step_down else max(1, rejected), plan.n_hypotheses)
+    # Features that other tests of the family reject let this one reject more: up to the largest p-value selected.
+    return max(line, float(estimate.p_values[estimate.support].max(initial=0.0))) if plan.sizes else line
+
+
 def volcano_data(wording: Wording, listed: IntArray) -> dict[str, object]:
     """Return the grid of all features that are not ``listed``, and the |β| that the paper's rule asks for."""
     estimate, plan = wording.estimate, wording.plan
@@ -134,7 +189,7 @@ def volcano_data(wording: Wording, listed: IntArray) -> dict[str, object]:
     mass = count_on_grid(estimate.beta[others], np.abs(estimate.log10_p[others]))
     rate = (
         path.selection_threshold(plan.walk.select_at, alpha=plan.walk.alpha, eta=plan.walk.eta)
-        if wording.paper
+        if wording.rule.paper
         else math.inf
     )
     return {"mass": mass, "rate": rate if rate <= 1 else None}
@@ -193,7 +248,7 @@ def share_data(wording: Wording, listed: IntArray, *, again: DecidedAgain, tests
     """
     planned, bar = planned_share(wording.plan), _bar(wording.estimate)
     fit: dict[str, object] = {"fit": True, "n": wording.k, "share": planned, "words": _in_words(wording), "bar": bar}
-    if wording.paper:  # its support is no matter of bad rows
+    if wording.rule.paper:  # its support is no matter of bad rows
         return [fit]
     stops = [share for share in again.stops if planned is None or abs(share - planned) > ALIKE]
     some = listed[: MOST_CELLS // tests // (1 + len(stops))]
@@ -211,17 +266,17 @@ def _stop(wording: Wording, share: float, some: IntArray, *, again: DecidedAgain
         return {**stop, "words": f"{percent(share)} bad {wording.each}", "bar": None}
     decided = told.estimate
     known: dict[str, object] = {
-        "log10_p": logarithms(decided, some),
-        "p_adjusted": rounded(decided.p_adjusted[some], 3),
-        "q_value": rounded(decided.q_values[some], 3),
+        "log10_p": plain(decided.log10_p[some], 7),
+        "p_adjusted": plain(decided.p_adjusted[some], 3),
+        "q_value": plain(decided.q_values[some], 3),
     }
     room = MOST_AGAIN // tests // max(1, wording.plan.n_rows * len(again.stops))
     room = room if room >= min(FEWEST_AGAIN, some.size) else 0
     flat = estimate.support[np.isnan(estimate.intervals[estimate.support, 0])]  # no interval at any share
     ends = _intervals(decided, np.setdiff1d(np.intersect1d(decided.support, some[:room]), flat))
     if ends is not None:
-        short = [[float(f"{end:.5g}") for end in side] for side in ends[some[:room]].T]
-        known |= {"ci_low": plain(short[0]), "ci_high": plain(short[1])}
+        low, high = ends[some[:room]].T
+        known |= {"ci_low": plain(low, 5), "ci_high": plain(high, 5)}
     return {**stop, "words": _in_words(told), "bar": _bar(decided), **known}
 
 
@@ -243,7 +298,7 @@ def _intervals(decided: Estimate, features: IntArray) -> FloatArray | None:
         return None
     ends = np.full((plan.n_features, 2), np.nan)
     error = error_after_selection(plan, (decided.decision.whole or decided.decision).support.size)
-    ends[features] = intervals_of(decided, features, error, dealt(decided, source))
+    ends[features] = intervals_of(decided, features, error, source)
     return ends
 
 
@@ -279,11 +334,11 @@ def _values(column: FloatArray, sides: Sequence[npt.NDArray[np.bool_]], suspects
     others = [np.sort(trusted[side & np.isfinite(trusted)]) for side in sides]
     spread = [np.linspace(0, each.size - 1, min(each.size, MOST_VALUES)).round().astype(np.intp) for each in others]
     return {
-        "values": [rounded(each[places]) for each, places in zip(others, spread, strict=True)],
-        "boxes": [rounded(np.quantile(each, (0.25, 0.5, 0.75))) if each.size else [] for each in there],
+        "values": [plain(each[places], 4) for each, places in zip(others, spread, strict=True)],
+        "boxes": [plain(np.quantile(each, (0.25, 0.5, 0.75)), 4) if each.size else [] for each in there],
         "n": [int(each.size) for each in there],
         "suspects": [
-            [k, side, *rounded(column[[row]])]
+            [k, side, *plain(column[[row]], 4)]
             for k, row in enumerate(suspects)
             for side, members in enumerate(sides)
             if members[row] and np.isfinite(column[row])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable, Sequence
+import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
 from html import escape
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
@@ -15,7 +16,7 @@ from sparsemean._fit.afterwards import numbers_of, strongest_first
 from sparsemean._fit.messages import how_tested
 from sparsemean._fit.power import at_rows, rows_needed
 from sparsemean._report.columns import LEAST_P
-from sparsemean._report.guarantees import MISSING, chosen_by_looking, of_null
+from sparsemean._report.guarantees import promise
 from sparsemean._report.verdict import (
     closest_in_words,
     selected_by_test,
@@ -27,17 +28,15 @@ from sparsemean._report.verdict import (
 )
 from sparsemean._report.wording import (
     REST,
-    RULES,
     TESTS,
     Several,
     Wording,
-    direction,
     percent,
     wording_of,
     wordings_of,
 )
 from sparsemean._stats import path
-from sparsemean._stats.planning import SELECTIONS, of_question
+from sparsemean._stats.planning import of_question
 from sparsemean._stats.power import power_of
 from sparsemean._util.checks import list_names, pluralize
 from sparsemean._util.files import map_text
@@ -63,8 +62,8 @@ STRONGEST = 5
 """Features that an overview names for each test."""
 POWER = 0.8
 """The chance at which an effect is said to be found."""
-LONGEST = 24
-"""Letters of a name that a table leaves room for, before it cuts."""
+LEAST_ROOM = 8
+"""Letters of a name that a table has room for, however narrow it is."""
 
 
 class TextTable(NamedTuple):
@@ -72,6 +71,7 @@ class TextTable(NamedTuple):
 
     headings: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
+    footnote: str = ""
 
 
 def selected(wording: Wording, most: int) -> TextTable:
@@ -81,8 +81,8 @@ def selected(wording: Wording, most: int) -> TextTable:
     of = numbers_of(estimate, features)
     compared = wording.rule.compared
     # Of groups the share of pairs above is told: a shift may be 0 where zeros are many.
-    ranked = ["auc"] if wording.ranked else []
-    marked = has_centres(estimate)
+    ranked = ["auc"] if wording.test.ranked else []
+    marked = bool((estimate.skewed[estimate.support] == 1).any())
     rows = []
     for at, feature in enumerate(features):
         star = ("*" if estimate.skewed[feature] == 1 else " ") if marked else ""
@@ -92,16 +92,12 @@ def selected(wording: Wording, most: int) -> TextTable:
         auc = [f"{of[share][at]:.3f}" for share in ranked]
         last = _p_text(of[compared.column][at]), str(of["radius"][at]), survives
         rows.append((str(of["feature"][at]), value, interval, *auc, *last))
-    return TextTable(("feature", "estimate", "interval", *ranked, compared.heading, "radius", "survives"), rows)
+    headings = ("feature", "estimate", "interval", *ranked, compared.heading, "radius", "survives")
+    return TextTable(headings, rows, "* a centre, not a mean: the target “mean” is about means" if marked else "")
 
 
 def _p_text(p: float) -> str:
     return f"{p:.2g}" if p >= LEAST_P else f"< {LEAST_P:g}"
-
-
-def has_centres(estimate: Estimate) -> bool:
-    """Whether some selected feature looks skewed, so that its value is a centre and no mean."""
-    return bool((estimate.skewed[estimate.support] == 1).any())
 
 
 def closest(wording: Wording) -> TextTable:
@@ -122,7 +118,7 @@ def closest(wording: Wording) -> TextTable:
 def without_bad_rows(wording: Wording) -> Estimate:
     """Return what the evidence says if no row is bad; the estimate itself where it has none left."""
     estimate = wording.estimate
-    if not wording.plan.bad_rows or wording.paper or estimate.decision.evidence is None:
+    if not wording.plan.bad_rows or wording.rule.paper or estimate.decision.evidence is None:
         return estimate
     return estimate.at(0.0)
 
@@ -145,11 +141,11 @@ def _passes(estimate: Estimate, feature: int) -> str:
 def needed(wording: Wording) -> str:
     """Say which effect could have been found, and how many rows half of it takes; empty where that is not known."""
     plan = wording.plan
-    if wording.paper or plan.walk.n_buckets is not None or plan.n_strata > 1:
+    if wording.rule.paper or plan.walk.n_buckets is not None or plan.n_strata > 1:
         return ""
     if any(message.startswith(("nothing can", "no feature can")) for message in wording.estimate.status.messages):
         return ""  # the note says what is needed
-    if wording.names and wording.of_means:
+    if wording.names and wording.test.means:
         return ""
     asked, unit = of_question(plan, min_effect=0.0, selection="fwer"), wording.unit
     effect, rows = _effect_and_rows(asked, plan.n_units - plan.scale_rows)
@@ -160,7 +156,7 @@ def needed(wording: Wording) -> str:
         these, size = f"these {n_label:,} and {n_reference:,} {unit}s", f"a shift of about {effect:.2g}"
     else:
         these, size = f"these {plan.n_units - plan.scale_rows:,} {unit}s", f"a mean of about {effect:.2g}"
-    units = "times the scale" if wording.of_means else "standard deviations"
+    units = "times the scale" if wording.test.means else "standard deviations"
     beyond = f" beyond {plan.question.min_effect:g}" if plan.question.min_effect else ""
     wanted = f"{rows:,} {unit}s{' in all' if wording.names else ''}"
     takes = f"half of it takes about {wanted}" if rows else "half of it is out of reach at this share of bad rows"
@@ -208,47 +204,55 @@ NOTED = 4
 
 def printed(result: Estimate | Several) -> str:
     """Return verdict and table, as `print` shows them."""
-    if isinstance(result, Estimate):
-        table, messages = _table_of_one(wording_of(result)), result.status.messages
-    else:
-        table, messages = _table_of_tests(result), next(iter(result.results.values())).status.messages
-    lines = [*map(wrap, verdict(result)), *table, *(wrap(f"Note: {note}.") for note in messages[:NOTED])]
-    more = f" and {len(messages) - NOTED} more notes" if len(messages) > NOTED else ""
+    said = notes(result)
+    more = f" and {len(said) - NOTED} more notes" if len(said) > NOTED else ""
+    lines = [*verdict_and_table(result), "", *map(wrap, said[:NOTED])]
     return "\n".join((*lines, f"summary() has the details{more}."))
 
 
-def features_of(wording: Wording) -> TextTable:
+def verdict_and_table(
+    result: Estimate | Several, *, most: int = SHOWN, width: int = WIDTH, rest: str = ""
+) -> list[str]:
+    """Return the lines of a verdict and of a table, which has ``most`` lines; ``rest`` says who has the others."""
+    head = [wrap(sentence, width) for sentence in verdict(result)]
+    if isinstance(result, Estimate):
+        table = _table_of_one(wording_of(result), most, width, rest or " in table()")
+    else:
+        table = _table_of_tests(result, most, width, rest or " in results")
+    return [*head, *([""] if table else []), *table]
+
+
+def features_of(wording: Wording, most: int = SHOWN) -> TextTable:
     """Return the strongest of the selected features; where none is, those that are closest to it."""
-    if wording.k or wording.paper or not wording.plan.n_features:
-        return selected(wording, SHOWN)
+    if wording.k or wording.rule.paper or not wording.plan.n_features:
+        return selected(wording, most)
     return closest(wording)
 
 
-def _table_of_one(wording: Wording) -> list[str]:
-    table = features_of(wording)
-    if wording.k:
-        more = [f"… and {wording.k - SHOWN:,} more in table()"] if wording.k > SHOWN else []
-        marked = ["* a centre, not a mean"] if has_centres(wording.estimate) else []
-        return ["", *aligned(table), *more, *marked, ""]
-    takes = [wrap(sentence)] if (sentence := needed(wording)) else []
-    return ["", *aligned(table), *takes, "table(all=True) has all features."] if table.rows else []
+def _table_of_one(wording: Wording, most: int, width: int, rest: str) -> list[str]:
+    table = features_of(wording, most)
+    more = [f"… and {wording.k - most:,} more{rest}"] if wording.k > most else []
+    below = table.footnote if wording.k else needed(wording)
+    return [*aligned(table, width), *more, *([wrap(below, width)] if below else [])] if table.rows else []
 
 
-def _table_of_tests(result: Several) -> list[str]:
+def _table_of_tests(result: Several, most: int, width: int, rest: str) -> list[str]:
     rows, tests = overview(result), wordings_of(result)
-    shown = [(row["test"], f"{row['n label']:,} / {row['n reference']:,}", f"{row['features']:,}") for row in rows]
-    lines = aligned(TextTable(("test", "rows", "features"), shown[:SHOWN]), longest=WIDTH // 2)
-    width = WIDTH - len(lines[0]) - 2
+    shown = [
+        (_cut(row["test"], width // 2), f"{row['n label']:,} / {row['n reference']:,}", f"{row['features']:,}")
+        for row in rows[:most]
+    ]
+    lines = aligned(TextTable(("test", "rows", "features"), shown), width)
     strongest = ["strongest first", *(row["strongest"] for row in rows)]
     out = [
-        f"{line}  {textwrap.shorten(text, width, placeholder=' …')}"
+        f"{line}  {textwrap.shorten(text, width - len(line) - 2, placeholder=' …')}".rstrip()
         for line, text in zip(lines, strongest, strict=False)
     ]
-    more = [f"… and {len(rows) - SHOWN:,} more in results"] if len(rows) > SHOWN else []
+    more = [f"… and {len(rows) - most:,} more{rest}"] if len(rows) > most else []
     if not any(test.k for test in tests):
         at = nearest(tests)
-        more += ["", f"Closest is {_cut(rows[at]['test'], WIDTH // 2)}:", *_table_of_one(tests[at])[1:-1]]
-    return ["", *(line.rstrip() for line in out), *more, ""]
+        more += ["", f"Closest is {_cut(rows[at]['test'], width // 2)}:", *_table_of_one(tests[at], most, width, rest)]
+    return [*out, *more]
 
 
 def nearest(tests: Sequence[Wording]) -> int:
@@ -262,22 +266,27 @@ def nearest(tests: Sequence[Wording]) -> int:
     return max(range(len(tests)), key=near)
 
 
-def wrap(sentence: str) -> str:
-    """Return a sentence in lines of 80 columns."""
-    return textwrap.fill(visible(sentence), WIDTH, break_long_words=False, break_on_hyphens=False)
+def wrap(sentence: str, width: int = WIDTH) -> str:
+    """Return a sentence in lines of so many columns."""
+    return textwrap.fill(visible(sentence), width, break_long_words=False, break_on_hyphens=False)
 
 
-def aligned(lines: TextTable, longest: int = LONGEST) -> list[str]:
-    """Return a table as text: names to the left, cut in the middle where they are too long, numbers to the right."""
-    rows = [lines.headings, *((_cut(name, longest), *cells) for name, *cells in lines.rows)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+def aligned(table: TextTable, width: int = WIDTH) -> list[str]:
+    """Return a table as text: names to the left, cut in the middle where the line has no room, numbers to the right."""
+    called, *columns = zip(table.headings, *table.rows, strict=True)
+    widths = [max(map(len, column)) for column in columns]
+    room = max(LEAST_ROOM, width - sum(widths) - 2 * len(widths))
+    names = [_cut(name, room) for name in called]
+    left = max(map(_columns_of, names))
     return [
-        "  ".join(
-            cell.rjust(width) if k else cell.ljust(width)
-            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
+        "  ".join((name + " " * (left - _columns_of(name)), *map(str.rjust, cells, widths)))
+        for name, *cells in zip(names, *columns, strict=True)
     ]
+
+
+def _columns_of(text: str) -> int:
+    """Return how many columns of a terminal a text takes."""
+    return sum(1 + (unicodedata.east_asian_width(letter) in "WF") for letter in text)
 
 
 def _cut(name: str, longest: int) -> str:
@@ -297,24 +306,20 @@ def summary(result: Estimate | Several) -> str:
 
 def below_verdict(result: Estimate | Several) -> list[str]:
     """Return the lines of a summary that follow the verdict."""
+    tests = wordings_of(result)
     if isinstance(result, Estimate):
-        wording, messages = wording_of(result), list(result.status.messages)
-        done, promised = _done_and_found(wording), _details(wording)
+        done, promised = _done_and_found(tests[0]), _details(tests[0])
     else:
-        tests, messages = wordings_of(result), shared_notes(list(result.results.values()))
         done, promised = _done_and_found_of_tests(tests), _details_of_tests(tests)
-    return [visible(line) for line in (" ".join(done), *notes(messages), f"Details: {' '.join(promised)}")]
+    lines = (" ".join(done), *notes(result), f"Details: {' '.join(promised)}")
+    return [visible(line) for line in lines]
 
 
-def notes(messages: Iterable[str]) -> list[str]:
-    """Return remarks as sentences, those that shout first."""
-    return [f"Note: {message}." for message in messages]
-
-
-def shared_notes(estimates: Sequence[Estimate]) -> list[str]:
-    """Return the notes that every test has; those of one test stand in its own summary."""
+def notes(result: Estimate | Several) -> list[str]:
+    """Return the notes of a result; of several tests those that every one has, others stand in its own summary."""
+    estimates = [result] if isinstance(result, Estimate) else result.results.values()
     first, *others = (each.status.messages for each in estimates)
-    return [message for message in first if all(message in messages for messages in others)]
+    return [f"Note: {note}." for note in first if all(note in messages for messages in others)]
 
 
 # Of one test.
@@ -323,9 +328,9 @@ def shared_notes(estimates: Sequence[Estimate]) -> list[str]:
 def _done_and_found(wording: Wording) -> list[str]:
     """Say by what and from what was tested, what was looked for, and what else there is to see."""
     estimate, plan = wording.estimate, wording.plan
-    how = f" by {tested}" if (tested := how_tested(plan)) and not wording.paper else ""
+    how = f" by {tested}" if (tested := how_tested(plan)) and not wording.rule.paper else ""
     sentences = [f"Tested: {pluralize(plan.n_features, 'feature')}{how}, {_from(wording)}."]
-    if not wording.k and not wording.paper and plan.n_features:
+    if not wording.k and not wording.rule.paper and plan.n_features:
         sentences.append(needed(wording))
     if estimate.status.screening:
         sentences.append(f"{estimate.status.screening[0].upper()}{estimate.status.screening[1:]}.")
@@ -345,7 +350,7 @@ def _from(wording: Wording) -> str:
         rows = f"{plan.n_rows} {unit}s" if unit != "subject" else f"{plan.n_rows} rows of {plan.n_units} subjects"
         return f"from {rows} of which {plan.bad_rows or 'none'} may be bad{as_look}"
     strata = f",{wording.strata}" if wording.strata else ""
-    compared = f"{direction(wording.names)}{strata}, from {wording.groups}"
+    compared = f"{wording.direction}{strata}, from {wording.groups}"
     if not plan.bad_rows:
         return f"{compared}, of which none may be bad{as_look}"
     number = " and ".join(map(str, wording.allowed))
@@ -354,27 +359,23 @@ def _from(wording: Wording) -> str:
 
 def _details(wording: Wording) -> list[str]:
     """Say what is promised, of how many bad rows at least, and what the values are."""
-    promised = _of_paper(wording.plan) if wording.paper else promise(wording.plan)
+    estimate, paper = wording.estimate, wording.rule.paper
+    promised = _of_paper(wording.plan) if paper else promise([wording])
     if not wording.k:
         return [promised]
-    refinement = wording.estimate.status.refinement
+    if wording.names:
+        least = f"{np.min(estimate.max_contamination[estimate.support]):.2%} bad {wording.each}"
+    else:
+        number = int(np.min(estimate.decision.last[estimate.support]))
+        least = f"{pluralize(number, f'bad {wording.noun}')} ({number / wording.plan.n_units:.2%} of all)"
     sentences = [
         promised,
-        "" if wording.paper else f"Every one of them survives at least {_survived(wording)}.",
+        "" if paper else f"Every one of them survives at least {least}.",
         wording.test.estimates,
-        f"Estimates are differences within pairs, {direction(wording.pair)}." if wording.pair else "",
-        f"Values on the support: {refinement}." if refinement else "",
+        f"Estimates are differences within pairs, {wording.direction}." if estimate.paired else "",
+        f"Values on the support: {estimate.status.refinement}." if estimate.status.refinement else "",
     ]
     return [sentence for sentence in sentences if sentence]
-
-
-def _survived(wording: Wording) -> str:
-    """Say how many bad rows the weakest selected feature survives."""
-    estimate = wording.estimate
-    if wording.names:
-        return f"{np.min(estimate.max_contamination[estimate.support]):.2%} bad {wording.noun}s of each group"
-    least = int(np.min(estimate.decision.last[estimate.support]))
-    return f"{pluralize(least, f'bad {wording.noun}')} ({least / wording.plan.n_units:.2%} of all)"
 
 
 def _of_paper(plan: Plan) -> str:
@@ -385,15 +386,6 @@ def _of_paper(plan: Plan) -> str:
         f"zero less the share below must reach {threshold:.3f} (the paper's rule after {walk.select_at} iterations, "
         "which has no stated error rate)."
     )
-
-
-def promise(plan: Plan) -> str:
-    """Say what is promised under a plan, and for which features."""
-    gaps = f", {MISSING[0]}" if plan.question.missing == "omit" else ""
-    rule = RULES[plan.question.selection]
-    said = f"{SELECTIONS[plan.question.selection]}: {rule.after_looking if chosen_by_looking(plan) else rule.promise}"
-    null = of_null(plan).features
-    return f"What is promised at level {plan.question.level:g}, for {null} and independent rows{gaps}: {said}."
 
 
 # Of several tests in one family.
@@ -428,7 +420,7 @@ def _details_of_tests(tests: Sequence[Wording]) -> list[str]:
     plan = tests[0].plan
     sentences = [
         f"Together they are one family of {plan.n_hypotheses:,} hypotheses: what is promised holds of all tests at "
-        f"once. {promise(plan)}",
+        f"once. {promise(tests)}",
         TESTS[plan.question.target, True].estimates.format(direction="label minus reference"),
     ]
     if all(each.reference == REST for each in tests):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -45,75 +44,51 @@ def verdict(result: Estimate | Several, *, row_names: Sequence[object] | None = 
     >>> verdict(sparse_mean(data.X, contamination=0.1))[0]
     '4 of 100 features have a mean other than 0 (2 up, 2 down), even if any 60 of the 600 rows are wrong.'
     """
-    return verdict_of(*wordings_of(result, row_names))
-
-
-class Numbers(NamedTuple):
-    """What a verdict counts, of one test or of several: made here alone, for all who say it."""
-
-    selected: IntArray
-    """Features that some test selects."""
-    last: FloatArray
-    """The largest share of bad rows at which some test selects each of them."""
-    planned: float
-    """The share that all of it holds at."""
-
-    @classmethod
-    def of(cls, tests: Sequence[Wording]) -> Numbers:
-        """Gather them."""
-        each = [test.estimate for test in tests]
-        selected = np.unique(np.concatenate([one.support for one in each]))
-        last = [np.where(np.isin(selected, one.support), one.max_contamination[selected], -1.0) for one in each]
-        return cls(selected, np.max(last, axis=0), max(min(test.plan.bad_shares) for test in tests))
-
-
-def verdict_of(*tests: Wording) -> tuple[str, ...]:
-    """Return the verdict of one test, or of several; before all else that rows look dependent: nothing holds then."""
-    first, numbers = tests[0], Numbers.of(tests)
+    tests = wordings_of(result, row_names)
+    first, selected = tests[0], np.unique(np.concatenate([test.estimate.support for test in tests]))
     dependent = any(DEPENDENT in message for message in first.estimate.status.messages)
     void = f"The {first.unit}s {DEPENDENT}: no error rate, p-value or interval below holds." if dependent else ""
     who = suspected(first) if len(tests) == 1 else suspects_of_tests(tests)
-    return tuple(visible(line) for line in (void, _found(tests, numbers), _withstood(tests, numbers), who) if line)
+    return tuple(
+        visible(line) for line in (void, _found(tests, selected.size), _withstood(tests, selected), who) if line
+    )
 
 
 # What was found, and on which condition.
 
 
-def _found(tests: Sequence[Wording], numbers: Numbers) -> str:
-    first, k, one = tests[0], numbers.selected.size, len(tests) == 1
-    d, q = first.plan.n_features, _q(first)
+def _found(tests: Sequence[Wording], k: int) -> str:
+    """Say that k features were selected, by one test or by some of several."""
+    first, one, d = tests[0], len(tests) == 1, tests[0].plan.n_features
     counted = count_of(k, d, "feature")
-    if first.paper:
+    if first.rule.paper:
         were = "was" if k == 1 else "were"
         return f"{counted} {were} selected{_sides(first)} by the paper’s rule, which has no error rate."
     # Several have no names of their own.
     verb, what = claim(first if one else wording_of(first.estimate, ("the reference", "the label")))
     what = "" if not one and verb == "differ" and not first.plan.question.min_effect else f" {what}"
-    where = "" if one else f" in {'some' if k else 'any'} of {pluralize(len(tests), 'test')}, {which_tests(tests)}"
+    what += f" with q ≤ {first.plan.question.level:g}" if first.rule.compared is Q else ""
+    what += "" if one else f" in {'some' if k else 'any'} of {pluralize(len(tests), 'test')}, {which_tests(tests)}"
+    on = condition(first) if one else _condition_of_tests(tests, found=k > 0)
     if not k:
-        on = _if(first) if one else _condition_of_tests(tests, found=False)
-        return f"None of {pluralize(d, 'feature')} can be said to {verb}{what}{q}{where}, {on}."
-    found = f"{counted} {VERBS[verb][k > 1]}{what}{q}{where}"
-    if one:
-        return f"{found}{_sides(first)}, {condition(first)}.{_centres(first)}"
-    return f"{found} ({selected_by_test(tests, MOST_TESTS)}), {_condition_of_tests(tests, found=True)}."
-
-
-def _q(wording: Wording) -> str:
-    return f" with q ≤ {wording.plan.question.level:g}" if wording.rule.compared is Q else ""
+        return f"None of {pluralize(d, 'feature')} can be said to {verb}{what}, {on}."
+    split = _sides(first) if one else f" ({selected_by_test(tests, MOST_TESTS)})"
+    skewed = int(np.sum(first.estimate.skewed[first.estimate.support] == 1)) if one else 0
+    centres = f" {skewed:,} of them {'looks' if skewed == 1 else 'look'} skewed: a centre there, not a mean."
+    return f"{counted} {VERBS[verb][k > 1]}{what}{split}, {on}.{centres if skewed else ''}"
 
 
 def claim(wording: Wording) -> tuple[str, str]:
     """Return what is claimed of a selected feature: a verb of `VERBS` and the rest."""
     side, more, by = wording.side, wording.plan.question.min_effect, wording.beyond
-    if wording.names is None and wording.pair is None:
+    if wording.names is None and not wording.estimate.paired:
         value = wording.null or "its null value"
         if side.above:
             return "have", f"a mean {side.above} {value}{by}"
         return "have", f"a mean {f'more than {more:g} away from' if more else 'other than'} {value}"
-    within = ", within pairs" if wording.pair else ""
+    within = ", within pairs" if wording.estimate.paired else ""
     than = f"in {wording.label} than in {wording.reference}"
-    if wording.of_means:
+    if wording.test.means:
         return "have", f"{f'a {side.higher}' if side.higher else 'another'} mean {than}{by}{within}"
     if side.higher:
         return "be", f"{side.higher} {than}{by}{within}"
@@ -126,7 +101,7 @@ def _sides(wording: Wording) -> str:
     if wording.side.above or not k:
         return ""
     up = int(np.sum(signs_of(estimate, estimate.support) > 0))
-    where = f" in {wording.label}" if wording.names or wording.pair else ""
+    where = f" in {wording.label}" if wording.names or wording.estimate.paired else ""
     told = [f"{number:,} {side}" if k > 1 else side for number, side in ((up, "up"), (k - up, "down")) if number]
     return f" ({', '.join(told)}{where})"
 
@@ -138,18 +113,15 @@ def signs_of(estimate: Estimate, features: IntArray) -> FloatArray:
     return np.where(np.isfinite(by_value) & (by_value != 0), by_value, np.sign(estimate.beta[features]))
 
 
-def _centres(wording: Wording) -> str:
-    """Say of how many selected features a centre was found and not a mean."""
-    skewed = int(np.sum(wording.estimate.skewed[wording.estimate.support] == 1))
-    if not skewed:
-        return ""
-    return f" {skewed:,} of them {'looks' if skewed == 1 else 'look'} skewed: a centre there, not a mean."
-
-
 def condition(wording: Wording) -> str:
-    """Say on which condition what was selected holds: how many rows may be bad, or that no more are than look it."""
-    plan, unit, some = wording.plan, wording.unit, wording.any_bad(wording.unit)
+    """Say on which condition it holds that these features, or none, were selected: how many rows may be bad."""
+    plan, unit, some = wording.plan, wording.unit, wording.bad
     none_bad = f"provided that no {unit} is bad"
+    if not wording.k:
+        if not plan.bad_rows:
+            return f"even if no {unit} is bad"
+        look_it = "although more look it" if wording.more_look_bad else "as many as look it"
+        return f"with {some} allowed to be bad, {look_it}" if plan.auto else f"if any {some} may be wrong"
     if not plan.auto:
         if not plan.bad_rows:
             return none_bad
@@ -163,7 +135,7 @@ def condition(wording: Wording) -> str:
         return f"{least}, although more look it"
     # Rows far in a few columns look bad too, without a part in the number allowed for.
     looks, look = (
-        ("lies off together with others", "lie off together") if FEW in wording.kinds else ("looks it", "look bad")
+        ("lies off together with others", "lie off together") if FEW in wording.rows.kinds else ("looks it", "look bad")
     )
     if not plan.bad_rows:
         doubt = "" if plan.n_units >= SHOWING else f", though among so few {unit}s bad ones may not show"
@@ -174,31 +146,22 @@ def condition(wording: Wording) -> str:
     return f"{no_more} {f'the {plan.bad_rows:,} that {look}' if plan.bad_rows > 1 else 'the one that looks bad'}"
 
 
-def _if(wording: Wording) -> str:
-    """Say for how many bad rows nothing was selected."""
-    some = wording.any_bad(wording.unit)
-    if not wording.plan.bad_rows:
-        return f"even if no {wording.unit} is bad"
-    if wording.plan.auto:
-        look_it = "although more look it" if wording.more_look_bad else "as many as look it"
-        return f"with {some} allowed to be bad, {look_it}"
-    return f"if any {some} may be wrong"
-
-
 # How many bad rows it withstands.
 
 
-def _withstood(tests: Sequence[Wording], numbers: Numbers) -> str:
-    first, k = tests[0], numbers.selected.size
-    if first.paper:
+def _withstood(tests: Sequence[Wording], selected: IntArray) -> str:
+    first, k = tests[0], selected.size
+    if first.rule.paper:
         bad_rows = first.plan.bad_rows
-        left = int(np.sum(first.estimate.decision.last[numbers.selected] >= bad_rows))
+        left = int(np.sum(first.estimate.decision.last[selected] >= bad_rows))
         bad = f" with {pluralize(bad_rows, 'bad row')}" if bad_rows else ""
         some = "All" if left == k else "None" if not left else f"{left:,}"
         return f"{some} of them would be selected by Holm’s rule{bad} too, which has one." if k else ""
-    if k:
-        return _left(first, numbers.last, least=numbers.planned)
-    return closest_in_words(first) if len(tests) == 1 else ""
+    if not k:
+        return closest_in_words(first) if len(tests) == 1 else ""
+    each = [test.estimate for test in tests]
+    last = [np.where(np.isin(selected, one.support), one.max_contamination[selected], -1.0) for one in each]
+    return _left(first, np.max(last, axis=0), least=max(min(test.plan.bad_shares) for test in tests))
 
 
 def _left(wording: Wording, last: FloatArray, *, least: float) -> str:
@@ -280,17 +243,17 @@ def suspected(wording: Wording) -> str:
     """Name the suspects, kind by kind."""
     if not wording.judged:
         return ""
-    if not wording.suspects.size:
+    if not wording.rows.suspects.size:
         return "" if wording.plan.auto else f"No {wording.unit} looks bad."
-    kinds = np.array(wording.kinds)
+    kinds = np.array(wording.rows.kinds)
     by_kind = ((kind, np.flatnonzero(kinds == kind)) for kind in WORDS_OF_KINDS)
     return " ".join(_of_kind(wording, kind, which) for kind, which in by_kind if which.size)
 
 
 def _of_kind(wording: Wording, kind: str, which: IntArray) -> str:
     """Name the suspects of one kind, and what speaks against them."""
-    suspects, units = wording.suspects[which], wording.estimate.units
-    against = [wording.against[place] for place in which.tolist()] if wording.against else []
+    suspects, units = wording.rows.suspects[which], wording.estimate.units
+    against = [wording.rows.reasons[place] for place in which.tolist()] if wording.rows.reasons else []
     number, of = suspects.size, ""
     if units is not None and not wording.names:  # the rows of subjects
         number = np.unique(units[suspects]).size
@@ -335,12 +298,11 @@ def called(wording: Wording, rows: IntArray) -> tuple[Sequence[str | int], str]:
 
 def worst_first(wording: Wording) -> str:
     """Name the worst suspects and what speaks against each; empty where that is not known."""
-    if not wording.against:
+    if not wording.rows.reasons:
         return ""
-    names = wording.estimate.row_names(wording.suspects.tolist())
-    counted = ", counted from 0" if any(isinstance(name, int) for name in names) else ""
-    told = _with_reasons(wording, names, wording.against, most=MOST_REASONS)
-    return f"Suspects, worst rows first{counted}, with the features that speak against each: {list_names(told)}."
+    names, note = called(wording, wording.rows.suspects)
+    told = _with_reasons(wording, names, wording.rows.reasons, most=MOST_REASONS)
+    return f"Suspects, worst rows first{note}, with the features that speak against each: {list_names(told)}."
 
 
 # Several tests of groups.
@@ -395,7 +357,7 @@ def suspects_of_tests(tests: Sequence[Wording]) -> str:
         rows, labels = each.estimate.rows, each.estimate.labels
         if rows is None or labels is None:
             continue
-        for row, kind in zip(rows.suspects.tolist(), each.kinds, strict=True):
+        for row, kind in zip(rows.suspects.tolist(), rows.kinds, strict=True):
             if kind != LABEL:
                 others.setdefault(kind, set()).add(row)
                 continue

@@ -6,7 +6,7 @@ side, or what is tested is called stands in one table each.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -16,7 +16,7 @@ from sparsemean._stats.planning import bad_rows
 from sparsemean._stats.row_scores import count_by_group
 from sparsemean._util.checks import pluralize, unit_name
 from sparsemean._util.plans import Plan, Side
-from sparsemean._util.records import FloatArray, IntArray
+from sparsemean._util.records import FloatArray, RowScores
 from sparsemean.errors import visible
 from sparsemean.result import Estimate
 
@@ -37,17 +37,6 @@ def percent(share: float) -> str:
     return f"{100 * share:.3g}\u00a0%"
 
 
-def direction(names: Names) -> str:
-    """Say what is taken from what.
-
-    Examples
-    --------
-    >>> direction(("control", "treated"))
-    'treated minus control'
-    """
-    return f"{names[1]} minus {names[0]}"
-
-
 class Compared(NamedTuple):
     """What a rule compares with the level."""
 
@@ -61,21 +50,20 @@ ADJUSTED, Q = Compared("adjusted p", "p adjusted", "p_adjusted"), Compared("q", 
 
 @dataclass(frozen=True, slots=True)
 class RuleWords:
-    """What one rule of selection promises, in the lengths in which it is said."""
+    """What one rule of selection promises."""
 
     error: str
     """The kind of error it bounds."""
-    promise: str
-    """In a summary, after the assumptions."""
-    after_looking: str
-    """The same where as many bad rows are allowed for as look bad (``contamination="auto"``)."""
-    sentence: str = ""
-    """On the page, with ``confidence``, ``level`` and what may have been ``replaced``."""
-    after_looking_sentence: str = ""
-    """On the page, with ``level``, ``worst``, which is level·H_d, and that ``no_more`` are bad."""
+    promise: str = ""
+    """With ``confidence``, ``level`` and what may have been ``replaced``."""
+    after_looking: str = ""
+    """The same where as many bad rows are allowed for as look bad (``contamination="auto"``), with ``level``,
+    ``worst``, which is level·H_d, and that ``no_more`` are bad."""
     not_promised: str = ""
-    """On the page, with ``units`` and ``level``."""
+    """With ``units`` and ``level``."""
     compared: Compared = ADJUSTED
+    paper: bool = False
+    """Whether it is the paper's, of which no p-value, and no number of bad rows, is a part."""
     all_shares: bool = False
     """Whether a feature is real or more rows are bad, for all shares of bad rows at once."""
     adversary: bool = True
@@ -85,27 +73,18 @@ class RuleWords:
 RULES = {
     "fwer": RuleWords(
         error="family-wise error",
-        promise="with probability 1 − level no false feature is listed, whatever m rows an adversary replaced",
-        after_looking="the probability that both happen, a false feature is listed and no more rows are bad than were "
-        "allowed for by looking, is at most level, whatever those rows are (of both together, not of the first given "
-        "the second)",
-        sentence="With probability at least {confidence} not a single selected feature is false, however the features "
+        promise="With probability at least {confidence} not a single selected feature is false, however the features "
         "depend on each other, and {replaced}.",
-        after_looking_sentence="With probability at most {level} both happen: {no_more}, and a selected feature is "
+        after_looking="With probability at most {level} both happen: {no_more}, and a selected feature is "
         "false; however the features depend on each other and whatever the bad {units} are. It is the probability of "
         "both together, not of the second given the first.",
         all_shares=True,
     ),
     "fdr": RuleWords(
         error="false discovery rate",
-        promise="expected share of false features at most level, for independent or positively dependent features and "
-        "no adversary",
-        after_looking="expected share of false features, counted where no more rows are bad than were allowed for "
-        "by looking, at most level·(1 + 1/2 + … + 1/d): at a number that was chosen by looking level itself is not "
-        "proved",
-        sentence="On average at most {level} of the selected features are false, for features that are independent or "
+        promise="On average at most {level} of the selected features are false, for features that are independent or "
         "positively dependent, as long as no one hides true signals.",
-        after_looking_sentence="On average at most {worst} of the selected features are false, counted where "
+        after_looking="On average at most {worst} of the selected features are false, counted where "
         "{no_more}: the number of bad {units} was chosen by looking, so that only level·(1 + 1/2 + … + 1/d) is proved. "
         "The rules “fwer” and “fdr_by” hold in full.",
         not_promised="The share of false features once {units} have been replaced: hiding true signals can raise it "
@@ -115,19 +94,15 @@ RULES = {
     ),
     "fdr_by": RuleWords(
         error="false discovery rate",
-        promise="expected share of false features at most level, whatever m rows were replaced",
-        after_looking="expected share of false features, counted where no more rows are bad than were allowed for "
-        "by looking, at most level",
-        sentence="On average at most {level} of the selected features are false, however the features depend on each "
+        promise="On average at most {level} of the selected features are false, however the features depend on each "
         "other, and {replaced}.",
-        after_looking_sentence="On average at most {level} of the selected features are false, counted where "
+        after_looking="On average at most {level} of the selected features are false, counted where "
         "{no_more}, however the features depend on each other.",
         compared=Q,
     ),
     "paper": RuleWords(
         error="no error rate",
-        promise="no error rate",
-        after_looking="no error rate",
+        paper=True,
         not_promised="How many selected features are false: the paper’s rule has no error rate, and far rows on one "
         "side can hide a mean of the other sign. Adjusted p-values say which of them Holm would have selected.",
     ),
@@ -158,6 +133,10 @@ class TestWords(NamedTuple):
     """What makes the estimates, where nothing refines them."""
     estimates: str = ""
     """What the estimates are, in a sentence."""
+    means: bool = False
+    """Whether means are tested, and not centres."""
+    ranked: bool = False
+    """Whether groups are compared by ranks, which have shares of pairs."""
 
 
 TESTS = {
@@ -173,13 +152,15 @@ TESTS = {
         "The influence sum as a share of the largest there can be, from −1 to 1",
         "the root of the influence sum",
         "Estimates are means, whatever the skew.",
+        means=True,
     ),
     ("centre", True): TestWords(
         "Shift, {direction}",
         "Cliff’s delta",
-        "Cliff’s delta, from −1 to 1: share of pairs in which {label} is larger less those with it smaller",
+        "Share of pairs in which {label} is larger less those with it smaller, from −1 to 1",
         "the median of all differences",
         "Estimates are shifts, {direction}; a difference of means, a lift or a fold change carries no guarantee.",
+        ranked=True,
     ),
     ("mean", True): TestWords(
         "Difference of means, {direction}",
@@ -188,6 +169,7 @@ TESTS = {
         "the difference of two roots of influence sums",
         "Estimates are differences of means, {direction}, whatever the skew; plain means, their difference, a lift or "
         "a fold change carry no guarantee.",
+        means=True,
     ),
 }
 """By target, and whether groups are compared."""
@@ -212,10 +194,11 @@ class Wording:
     """Number of selected features."""
     names: Names | None
     """The names of the two groups; None for one sample."""
-    pair: Names | None
-    """The names of the two groups whose rows come in pairs, of which the differences are one sample."""
     reference: str
     label: str
+    """The same, and of groups whose rows come in pairs, of which the differences are one sample; else empty."""
+    direction: str
+    """What is taken from what: ``new minus control``."""
     noun: str
     """What is counted as one observation: a row or a subject."""
     unit: str
@@ -223,6 +206,8 @@ class Wording:
     rule: RuleWords
     side: SideWords
     test: TestWords
+    rows: RowScores
+    """How far rows contradict the rest, and which look bad; of no rows where they were not at hand."""
     row_names: Sequence[object] | None
     title: str
 
@@ -245,24 +230,9 @@ class Wording:
     # By which rule, on which side, and what of.
 
     @property
-    def paper(self) -> bool:
-        """Whether the paper's rule selects, of which no p-value, and no number of bad rows, is a part."""
-        return self.plan.question.selection == "paper"
-
-    @property
     def adjusted(self) -> FloatArray:
         """What the rule compares with the level."""
         return self.estimate.q_values if self.rule.compared is Q else self.estimate.p_adjusted
-
-    @property
-    def of_means(self) -> bool:
-        """Whether means are tested, and not centres."""
-        return self.plan.question.target == "mean"
-
-    @property
-    def ranked(self) -> bool:
-        """Whether groups are compared by ranks, which have shares of pairs."""
-        return self.names is not None and not self.of_means
 
     @property
     def null(self) -> str:
@@ -301,17 +271,10 @@ class Wording:
         """How many of how many may be bad: ``5 of the 83 rows of M and 3 of the 42 of F``."""
         number, *others = (f"{bad:,} of the" for bad in self.allowed)
         if self.names is None:
-            return f"{number} {self.plan.n_units:,} {self.noun}s"
+            return f"{number} {self.plan.n_units:,} {self.unit}s"
         n_label, n_reference = self.sizes
         of_label = f"{number} {pluralize(n_label, self.noun)} of {self.label}"
         return f"{of_label} and {others[0]} {n_reference:,} of {self.reference}"
-
-    def any_bad(self, unit: str) -> str:
-        """Return the same, of one sample with its own word for rows, and one as a word."""
-        if self.names is not None:
-            return self.bad
-        number = "one" if self.plan.bad_rows == 1 else f"{self.plan.bad_rows:,}"
-        return f"{number} of the {self.plan.n_units:,} {unit}s"
 
     @property
     def groups(self) -> str:
@@ -345,23 +308,7 @@ class Wording:
     @property
     def judged(self) -> bool:
         """Whether rows were looked at for bad ones."""
-        rows = self.estimate.rows
-        return rows is not None and (self.names is not None or bool(rows.scores.any()))
-
-    @property
-    def suspects(self) -> IntArray:
-        """The rows that look bad."""
-        return np.empty(0, dtype=np.intp) if self.estimate.rows is None else self.estimate.rows.suspects
-
-    @property
-    def against(self) -> tuple[tuple[int, ...], ...]:
-        """The features that speak against each suspect, strongest first; empty where that is not known."""
-        return () if self.estimate.rows is None else self.estimate.rows.reasons
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """What each suspect is listed for."""
-        return () if self.estimate.rows is None else self.estimate.rows.kinds
+        return bool(self.rows.scores.size) and (self.names is not None or bool(self.rows.scores.any()))
 
     @property
     def more_look_bad(self) -> bool:
@@ -369,42 +316,49 @@ class Wording:
 
         That is a fifth at most, and none where the same rows give the scale.
         """
-        rows, labels = self.estimate.rows, self.estimate.labels
-        if rows is None:
-            return False
+        labels = self.estimate.labels
         if labels is None:
-            return int(rows.aligned) > self.plan.bad_rows
-        look, allowed = count_by_group(labels[rows.suspects], self.kinds), self.plan.bad
+            return int(self.rows.aligned) > self.plan.bad_rows
+        look, allowed = count_by_group(labels[self.rows.suspects], self.rows.kinds), self.plan.bad
         return look.reference > allowed.reference or look.label > allowed.label
 
 
+NO_ROWS = RowScores(np.empty(0), np.empty(0), np.empty(0, dtype=np.intp))
+
+
 def wording_of(
-    estimate: Estimate, names: Names | None = None, *, row_names: Sequence[object] | None = None, title: str = ""
+    estimate: Estimate,
+    names: Names | None = None,
+    *,
+    row_names: Sequence[object] | None = None,
+    title: str = "",
+    shown: Callable[[object], str] = visible,
 ) -> Wording:
     """Answer each question about an estimate; groups and rows are called by the names given, else by their own."""
-    plan, own, groups = estimate.plan, ("", ""), bool(estimate.plan.sizes)
-    if estimate.class_names is not None and (groups or estimate.paired):
-        reference, label = map(visible, estimate.class_names)
-        own = REST if plan.rest else reference, label
-    reference, label = (names or own) if groups else own
-    filled = {"direction": direction((reference, label)), "label": label}
-    test = TestWords(*(words.format(**filled) for words in TESTS[plan.question.target, groups]))
-    if estimate.paired:
-        test = test._replace(effect=f"Difference within pairs, {direction(own)}")
+    plan, groups = estimate.plan, bool(estimate.plan.sizes)
+    reference, label = names or ("", "")
+    if not names and estimate.class_names is not None and (groups or estimate.paired):
+        reference, label = map(shown, estimate.class_names)
+        reference = REST if plan.rest else reference
+    direction = f"{label} minus {reference}"
+    test, called = TESTS[plan.question.target, groups], {"direction": direction, "label": label}
+    effect = f"Difference within pairs, {direction}" if estimate.paired else test.effect.format(**called)
+    meaning, estimates = test.lean_meaning.format(**called), test.estimates.format(**called)
     noun = unit_name(estimate.units)
     return Wording(
         estimate=estimate,
         plan=plan,
         k=int(estimate.support.size),
         names=(reference, label) if groups else None,
-        pair=own if estimate.paired else None,
         reference=reference,
         label=label,
+        direction=direction,
         noun=noun,
         unit="pair" if estimate.paired else noun,
         rule=RULES[plan.question.selection],
         side=SIDES[plan.question.side],
-        test=test,
+        test=test._replace(effect=effect, lean_meaning=meaning, estimates=estimates),
+        rows=estimate.rows or NO_ROWS,
         row_names=row_names,
         title=title,
     )

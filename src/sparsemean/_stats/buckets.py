@@ -113,18 +113,12 @@ def assign_places(positions: IntArray, sizes: tuple[int, ...], *, units: IntArra
         first_level = np.append(np.flatnonzero(np.diff(places[units][order], prepend=-1)), units.size)
     return Partition(
         order=order,
-        levels=(first_level, *_levels_of_full(n_units)),
+        levels=(first_level, *_levels_above(np.arange(n_units))),
         sizes=tuple(1 << h for h in range(BLOCK.bit_length())),
         wanted=tuple(size.bit_length() - 1 for size in sizes),
         bucket_of_row=(places if units is None else places[units]) // min(sizes),
         places=unit_at if units is None else None,
     )
-
-
-def _levels_of_full(n: int) -> list[IntArray]:
-    """Return what `_levels_above` does of ``n`` buckets without a gap: all are pairs but for the last."""
-    halves = [-(-n >> h) for h in range(BLOCK.bit_length() - 1)]
-    return [np.append(np.arange(0, m, 2), m) for m in halves]
 
 
 def _levels_above(bucket: IntArray) -> list[IntArray]:

@@ -7,17 +7,19 @@ selected at one step of either is selected at all before it. docs/guarantees.md 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import ModuleType
-from typing import ClassVar, Protocol, TypeAlias
+from typing import ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from sparsemean._stats.arrays import namespace, on_host
+from sparsemean._stats.planning import bad_rows
 from sparsemean._util.plans import BadRows, Plan, Shares
-from sparsemean._util.records import FloatArray, IntArray
+from sparsemean._util.records import NO_END, FloatArray, IntArray
 
 Flags = npt.NDArray[np.bool_]
 Allowed: TypeAlias = tuple[BadRows, ...]
@@ -34,11 +36,6 @@ class Evidence(Protocol):
     @property
     def n_hypotheses(self) -> int:
         """Number of hypotheses that share the error."""
-        ...
-
-    @property
-    def n_contrasts(self) -> int:
-        """Number of contrasts: every feature is tested in each of them."""
         ...
 
     @property
@@ -70,13 +67,77 @@ class Evidence(Protocol):
         """Return what a rule selects where no row is bad: with bad rows there is nothing else."""
         ...
 
-    def along(self, steps: IntArray, at: IntArray, allowed: Allowed | None) -> FloatArray:
-        """Return p of some hypotheses, each at a step of its own: of the grid, or so many rows beyond ``allowed``."""
+    def along(self, steps: IntArray, at: IntArray) -> FloatArray:
+        """Return p of some hypotheses, each at a step of its own."""
         ...
 
-    def last(self, error: float, at: IntArray, allowed: Allowed | None, above: IntArray | None = None) -> IntArray:
+    def last(self, error: float, at: IntArray, above: IntArray | None = None) -> IntArray:
         """Return the last step at which p ≤ ``error``, −1 where at none; it is known to be at those ``above``."""
         ...
+
+    def beyond(self, allowed: Allowed) -> Evidence:
+        """Return what bounds p once further rows were replaced: its steps are their numbers, not those of the grid."""
+        ...
+
+
+class OfRows:
+    """Evidence of one sample, one contrast without a reference: the grid is all numbers of bad rows up to half."""
+
+    n_rows: int
+    """Rows (subjects) that may be bad."""
+    start: int = 0
+    """Bad rows that are allowed for where steps count those `beyond` them."""
+
+    def step_of(self, allowed: Allowed) -> int:
+        """Return the number of bad rows."""
+        (bad,) = allowed
+        return bad.label
+
+    def share_of(self, allowed: Allowed) -> float:
+        """Return it as a share of all rows."""
+        return self.step_of(allowed) / self.n_rows
+
+    def at_share(self, shares: Shares) -> Allowed:
+        """Return how many rows are bad where such a share may be."""
+        return (BadRows(0, bad_rows(self.n_rows, shares.label)),)
+
+    def as_shares(self, steps: IntArray) -> FloatArray:
+        """Return numbers of bad rows as shares of all; NaN for −1."""
+        return namespace(steps).where(steps < 0, np.nan, steps / self.n_rows)  # type: ignore[no-any-return]
+
+
+# Statistics that share the error of one hypothesis, as long as they can reject.
+
+
+class Stage(NamedTuple):
+    """Numbers of bad rows up to ``last`` for which the same statistics, at some ``indices``, can reject."""
+
+    last: int
+    indices: tuple[int, ...]
+
+
+Stages = tuple[Stage, ...]
+"""Rising, and the last one has no end. As numbers grow fewer statistics can reject, and share the error: p is taken to
+be the largest of all stages up to that of a number of bad rows."""
+
+
+def stages_up_to(stages: Stages, bad_rows: int) -> list[tuple[int, tuple[int, ...]]]:
+    """Return, for each stage up to that of so many bad rows, the number that it is looked at for, and the indices."""
+    firsts = (-NO_END, *(stage.last + 1 for stage in stages[:-1]))
+    return [(min(bad_rows, last), at) for first, (last, at) in zip(firsts, stages, strict=True) if bad_rows >= first]
+
+
+def stages_of(lasts: Sequence[int]) -> Stages:
+    """Return which statistics are looked at, given the last number of bad rows for which each can reject.
+
+    Examples
+    --------
+    >>> stages_of([9, 4, -1])
+    (Stage(last=4, indices=(0, 1)), Stage(last=1073741824, indices=(0,)))
+    """
+    ends = sorted({last for last in lasts if last >= 0})
+    stages = [Stage(end, tuple(index for index, last in enumerate(lasts) if last >= end)) for end in ends]
+    return (*stages[:-1], Stage(NO_END, stages[-1].indices if stages else tuple(range(len(lasts)))))
 
 
 # Rules: what p-values are compared with, given how many others are rejected.
@@ -229,10 +290,9 @@ class Decision:
     def of(self, contrast: int) -> Decision:
         """Return that of one contrast."""
         whole = self.whole or self
-        assert whole.evidence is not None
-        if whole.evidence.n_contrasts == 1:
+        if len(whole.allowed) == 1:
             return whole
-        d = whole.evidence.n_hypotheses // whole.evidence.n_contrasts
+        d = whole.p_values.size // len(whole.allowed)
         part = slice(contrast * d, (contrast + 1) * d)
         within = whole.support[(whole.support >= part.start) & (whole.support < part.stop)] - part.start
         own = {name: getattr(whole, name)[part] for name in ARRAYS}
@@ -257,7 +317,7 @@ class Decision:
         chosen = on_host(self.support if step is None else xp.flatnonzero(self.last >= step))
         out = xp.ones(self.p_values.size, dtype=np.intp)
         if chosen.size:
-            out[xp.asarray(chosen)] += xp.asarray(_last_selected(self.evidence, self.rule, chosen, self.allowed))
+            out[xp.asarray(chosen)] += xp.asarray(_last_selected(self.evidence.beyond(self.allowed), self.rule, chosen))
         return out  # type: ignore[no-any-return]
 
 
@@ -277,7 +337,7 @@ def decide(
     if last is None:
         last, candidates = xp.full(n, -1, dtype=np.intp), evidence.selected_first(rule)
         if candidates.size:
-            last[xp.asarray(candidates)] = xp.asarray(_last_selected(evidence, rule, candidates, None))
+            last[xp.asarray(candidates)] = xp.asarray(_last_selected(evidence, rule, candidates))
     share, step = evidence.as_shares(last), evidence.step_of(allowed)
     if step is not None:
         support = xp.flatnonzero(last >= step)
@@ -294,15 +354,15 @@ def decide_planned(evidence: Evidence, plan: Plan) -> Decision:
     return decide(evidence, rule_of(question.selection, question.level, evidence.n_hypotheses), (plan.bad,))
 
 
-def _last_selected(evidence: Evidence, rule: Rule, at: IntArray, allowed: Allowed | None) -> IntArray:
+def _last_selected(evidence: Evidence, rule: Rule, at: IntArray) -> IntArray:
     """Return the last step at which each of some hypotheses is selected: all are at the first, and no others.
 
     At any step a p-value is compared with something between what the first rejected one and what the last of all
     these is compared with. Both settle most hypotheses; only steps between their answers are left open.
     """
     n = evidence.n_hypotheses
-    low = np.maximum(evidence.last(float(rule.error(1, n)), at, allowed), 0)
-    high = low if at.size == 1 else evidence.last(float(rule.error(at.size, n)), at, allowed, low)
+    low = np.maximum(evidence.last(float(rule.error(1, n)), at), 0)
+    high = low if at.size == 1 else evidence.last(float(rule.error(at.size, n)), at, low)
     todo = [(int(low.min()) + 1, int(high.max()))]
     while todo:
         first, last = todo.pop()
@@ -318,7 +378,7 @@ def _last_selected(evidence: Evidence, rule: Rule, at: IntArray, allowed: Allowe
         step = begin[which] + np.arange(which.size) - (np.cumsum(pairs) - pairs)[which]
         steps, column = np.unique(step, return_inverse=True)
         sure = at.size - np.searchsorted(np.sort(low), steps)
-        kept = rejections(rule, evidence.along(step, at[which], allowed), column, sure, n)
+        kept = rejections(rule, evidence.along(step, at[which]), column, sure, n)
         np.maximum.at(low, which[kept], step[kept])
         np.minimum.at(high, which[~kept], step[~kept] - 1)
     return low

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ import numpy as np
 from sparsemean._kernels import columns as column_loops
 from sparsemean._stats.arrays import GAUSSIAN, middle, namespace, near, on_device, on_host, some_rows
 from sparsemean._stats.descent import Values, top_eigenpairs
-from sparsemean._stats.standardized import TAIL, TINY, Entries, Flags, Rows, Single, StandardizedRows
+from sparsemean._stats.standardized import TAIL, TINY, Entries, Flags, Rows, Single, StandardizedRows, of_one_length
 from sparsemean._util.records import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ EXACT = 128
 """Columns up to which eigenvectors are computed at once."""
 STEPS, SETTLED, EVERY = 64, 1e-3, 8
 """Of Lanczos' method: steps at most, and the relative change of the leading eigenvalue in so many that ends it."""
+NO_GAP = 1.2
+"""Where no two neighbouring variances along leading directions differ by that factor, noise has no common factor."""
 NOTHING_LEFT = 1e-5
 """Share of a vector that the ones before leave of it where they span all there is."""
 TALL = 4
@@ -104,7 +107,7 @@ def judge_directions(table: StandardizedRows, seen: Judgement, *, kind: str, bou
     n, p = table.scaled.shape
     if n <= TOGETHER_FROM or p < 2:
         return
-    rows, far = _alike_in_length(table.scaled, bound)
+    rows, far = _alike_in_length(table, bound)
     gram = rows.gram() if p <= EXACT or n >= TALL * p or rows.on_device else None
     for _ in range(ROUNDS):
         directions, variances = _leading(rows, seen.kept, gram)
@@ -195,17 +198,19 @@ def _first_group(rows: Rows, far: float, directions: Single, *, seen: Judgement)
     return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.float32)
 
 
-def _alike_in_length(rows: Rows, bound: float) -> tuple[Rows, float]:
+def _alike_in_length(table: StandardizedRows, bound: float) -> tuple[Rows, float]:
     """Return rows of the same length, if they have scales of their own, and from where on a place is far."""
-    p = rows.shape[1]
+    rows, p = table.scaled, table.scaled.shape[1]
     mean_square = rows.squares / np.maximum(rows.counts, 1.0)
     told = some_rows(rows.shape[0], TOLD_BY)
     there = mean_square[told][rows.counts[told] > 0]
     usual = float(middle(there)) if there.size else 0.0
     spread = GAUSSIAN * float(middle(np.abs(there - usual))) if there.size else 0.0
-    if spread <= OWN_SCALE * math.sqrt(rows.variance_of_squares) / p or not usual > 0:
+    if spread <= OWN_SCALE * math.sqrt(rows.variance_of_squares()) / p or not usual > 0:
         return rows, bound
-    return rows.over(np.sqrt(np.maximum(mean_square, SMALL**2 * usual))), min(bound, WAY * math.sqrt(p))
+    table.release()
+    lengths = np.sqrt(np.maximum(mean_square, SMALL**2 * usual)).astype(np.float32)
+    return table.scaled.seen(of_one_length, lengths, p=p).held(), min(bound, WAY * math.sqrt(p))
 
 
 def _group(table: Rows, rows: IntArray, far: float, *, seen: Judgement) -> tuple[IntArray, Single]:
@@ -255,8 +260,7 @@ def _leading(rows: Rows, kept: Flags, gram: Single | None) -> tuple[Single, Floa
     if gram is not None:
         return leading(gram, sums, float(weight.sum()))
     centre = sums / np.maximum(weight.sum(), np.float32(1))
-    most = min(STEPS, rows.shape[1])
-    return _lanczos(Space(lambda v: rows.product(weight, v, centre), rows.shape[1], most), most)
+    return _lanczos(partial(Space, lambda v: rows.product(weight, v, centre)), rows.shape[1])
 
 
 def leading(gram: Single, sums: Single, count: float) -> tuple[Single, FloatArray | Single]:
@@ -267,69 +271,68 @@ def leading(gram: Single, sums: Single, count: float) -> tuple[Single, FloatArra
         varied = np.asarray(on_host(gram) - total * np.outer(centre, centre), dtype=np.float32)
         values, vectors = top_eigenpairs(varied, DIRECTIONS + 1)
         return vectors[:, :DIRECTIONS], values
-    most = min(STEPS, centre.size)
     if on_device(gram):
         from sparsemean._kernels.gpu_blocks import DeviceSpace
 
-        return _lanczos(DeviceSpace(gram, sums, centre, start=_start(centre.size), most=most, tiny=TINY), most)
-    return _lanczos(Space(lambda v: gram @ v - (total * (centre @ v)) * centre, centre.size, most), most)
-
-
-def _start(p: int) -> Single:
-    """Return any vector that is the same each time: that nothing shows in it is as unlikely as for a random one."""
-    return np.random.default_rng(0).standard_normal(p).astype(np.float32)
+        return _lanczos(partial(DeviceSpace, gram, sums, centre), centre.size)
+    return _lanczos(partial(Space, lambda v: gram @ v - (total * (centre @ v)) * centre), centre.size)
 
 
 class Space:
-    """Vectors of Lanczos' method, each made of the image of the last, less what lies along those before."""
+    """Vectors of Lanczos' method, each made of the image of the last, less what lies along those before.
 
-    def __init__(self, vary: Callable[[Single], Single], p: int, most: int) -> None:
-        self.vary, self.size, self.image = vary, 0, _start(p)
-        self.basis, self.images = np.empty((most, p), dtype=np.float32), np.empty((most, p), dtype=np.float32)
-        self.left = np.zeros(most, dtype=np.float32)
+    ``images`` are that which the first is made of, and those of all vectors.
+    """
+
+    def __init__(self, vary: Callable[[Single], Single], *, start: Single, most: int, tiny: float) -> None:
+        self.vary, self.size, self.tiny = vary, 0, tiny
+        self.basis, self.images = np.empty((2, most + 1, start.size), dtype=np.float32)
+        self.images[0], self.left = start, np.zeros(most, dtype=np.float32)
 
     def grow(self, size: int) -> Single:
         """Add vectors up to so many, and return the share that those before have left of each."""
         for k in range(self.size, size):
-            v, before = self.image / max(np.sqrt(self.image @ self.image), TINY), self.basis[:k]
+            v, before = self.images[k], self.basis[:k]
+            v = v / max(np.sqrt(v @ v), self.tiny)
             for again in range(2):  # once more, as rounding leaves a part of what is taken out
                 v = v - (before @ v) @ before
                 length = np.sqrt(v @ v)
-                v = v / max(length, TINY)
+                v = v / max(length, self.tiny)
                 if not again:
                     self.left[k] = length
-            self.basis[k] = v
-            self.image = self.images[k] = self.vary(v)
+            self.basis[k], self.images[k + 1] = v, self.vary(v)
         self.size = size
         return self.left[:size]
 
-    def products(self, size: int) -> Single:
-        """Return the products of the first vectors with their images."""
-        return np.asarray(self.basis[:size] @ self.images[:size].T)
 
-    def turned(self, turn: Single) -> Single:
-        """Return sums of the first vectors, with weights in columns."""
-        return np.asarray(self.basis[: len(turn)].T @ turn)
-
-
-def _lanczos(space: Space | DeviceSpace, most: int) -> tuple[Single, FloatArray]:
+def _lanczos(make: Callable[..., Space | DeviceSpace], p: int) -> tuple[Single, FloatArray]:
     """Return the leading eigenvectors of a product with a symmetric matrix, by Lanczos' method with all vectors kept.
 
     Of the eigenvalues, which fall, those after the first few are somewhat too small. Where the matrix lies on a device,
-    the host waits for it once in `EVERY` steps.
+    the host waits for it once in `EVERY` steps. The first vector is any that is the same each time: that nothing shows
+    in it is as unlikely as for a random one.
     """
-    size, last = 0, 0.0
+    size, last, most = 0, 0.0, min(STEPS, p)
+    space = make(start=np.random.default_rng(0).standard_normal(p).astype(np.float32), most=most, tiny=TINY)
     with np.errstate(invalid="ignore"):
         while size < most:
             size = min(size + EVERY, most)
             new = int(np.argmax(np.append(space.grow(size) <= NOTHING_LEFT, True)))
-            products = space.products(new)
+            products = on_host(space.basis[:new] @ space.images[1 : new + 1].T)
             now = float(np.linalg.eigvalsh(products)[-1])
             if new < size or now - last <= SETTLED * now:
                 break
             last = now
     values, turn = np.linalg.eigh(products.astype(np.float64))
-    return space.turned(turn[:, : -DIRECTIONS - 1 : -1].astype(np.float32)), values[::-1]
+    turn = turn[:, : -DIRECTIONS - 1 : -1].astype(np.float32)
+    return on_host(space.basis[: len(turn)].T @ near(space.basis, turn)), values[::-1]
+
+
+def may_have_factors(variances: FloatArray | Single | None) -> bool:
+    """Whether variances along leading directions, in falling order, leave room for a gap that sets factors apart."""
+    if variances is None or variances.size <= DIRECTIONS:
+        return True
+    return bool(np.any(variances[:DIRECTIONS] > NO_GAP * variances[1 : DIRECTIONS + 1]))
 
 
 # Gaps in tails: which values stand apart from the others rather than at the end of them.

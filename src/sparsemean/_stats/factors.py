@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._stats.arrays import FOR_SCALE, GAUSSIAN, dropna, scales
+from sparsemean._stats.directions import DIRECTIONS, may_have_factors
 from sparsemean._stats.standardized import CLIP, MOSTLY, Flags, Selected, Single, Units, ratios_of, units_at
 from sparsemean._util.records import FloatArray
 
@@ -18,7 +19,7 @@ LEAST_COLUMNS = 20
 """Columns below which a row's score would be mostly its own noise."""
 LEAST_ROWS = 50
 """Rows below which eigenvalues of pure noise lie far apart."""
-MOST_FACTORS = 8
+MOST_FACTORS = DIRECTIONS
 """Factors that are looked for, where there are `ROWS_EACH` rows for each: every slope takes a degree of freedom."""
 ROWS_EACH = 20
 GAP = 1.5
@@ -27,8 +28,8 @@ BLOCK = 16
 """Directions that are iterated together: more than are wanted, so that those converge."""
 TURNS = 6
 """Steps of the block power method; factors that are worth it stand out after a few."""
-EARLY, NO_GAP = 3, 1.2
-"""Where no two neighbouring variances differ by that factor after so many steps, no later one will set any apart."""
+EARLY = 3
+"""Where no two neighbouring variances differ by `directions.NO_GAP` after so many steps, none will be set apart."""
 ROWS = 5000
 """Rows that tell directions and slopes, where there are more: every score is then computed from them."""
 SURELY = 4.0
@@ -98,13 +99,6 @@ def _real(places: Single, eigenvalues: FloatArray, share: float) -> Flags:
     away = NormalDist().inv_cdf(0.5 / (1 - share)) + SURELY * math.sqrt(math.pi / 2 / n)
     varied = spread**2 > GAP * widened**2 * eigenvalues[count]
     return np.asarray(varied & (np.abs(np.median(places, axis=0)) <= away * spread))
-
-
-def may_have_factors(variances: Sizes | None) -> bool:
-    """Whether variances along leading directions, in falling order, leave room for a gap that sets factors apart."""
-    if variances is None or variances.size <= MOST_FACTORS:
-        return True
-    return bool(np.any(variances[:MOST_FACTORS] > NO_GAP * variances[1 : MOST_FACTORS + 1]))
 
 
 def number_of_factors(eigenvalues: FloatArray, n: int) -> int:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
+import sys
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from sparsemean._kernels.influence import ERROR, GRID, largest_step
-from sparsemean._stats.arrays import distinct, map_unique, namespace, on_device, on_host, place, to_device
+from sparsemean._stats.arrays import DEVICE, distinct, map_unique, namespace, on_device, on_host, place
+from sparsemean._stats.decision import Stages, stages_of
 from sparsemean._util.plans import Plan
-from sparsemean._util.records import NO_END, CountArray, FloatArray, IntArray, MeanTest
+from sparsemean._util.records import CountArray, FloatArray, IntArray, MeanTest
 
-FEW = 16
-"""Numbers of signs for each of which a table is kept; beyond, thresholds are found without tables."""
 WINDOW = 20
 """Times √n: a majority that is more above half of n signs has p ≤ 2·exp(−2·20²), less than the smallest double."""
 PLAINLY_AT_ONCE = 32
@@ -60,29 +61,6 @@ class Null(Protocol):
         ...
 
 
-class Stage(NamedTuple):
-    """Numbers of bad rows up to ``last`` for which the same statistics, at some ``indices``, can reject."""
-
-    last: int
-    indices: tuple[int, ...]
-
-
-Stages = tuple[Stage, ...]
-"""Rising, and the last one has no end. As numbers grow fewer statistics can reject, and share the error: p is taken to
-be the largest of all stages up to that of a number of bad rows."""
-
-
-def stages_up_to(stages: Stages, bad_rows: int) -> list[tuple[int, tuple[int, ...]]]:
-    """Return, for each stage up to that of so many bad rows, the number that it is looked at for, and the indices."""
-    firsts = (-NO_END, *(stage.last + 1 for stage in stages[:-1]))
-    return [(min(bad_rows, last), at) for first, (last, at) in zip(firsts, stages, strict=True) if bad_rows >= first]
-
-
-def stage_of(stages: Stages, bad_rows: int) -> tuple[int, ...]:
-    """Return the indices of the statistics that are looked at for so many bad rows."""
-    return next(indices for last, indices in stages if bad_rows <= last)
-
-
 def sign_test_stages(n_buckets: Sequence[int], *, error: float, sides: int) -> Stages:
     """Return which numbers of buckets can reject at ``error``, up to which numbers of bad rows.
 
@@ -90,20 +68,7 @@ def sign_test_stages(n_buckets: Sequence[int], *, error: float, sides: int) -> S
     the other. As one that does leaves its share of the error to the others, the p-value for m bad rows is taken to be
     the largest for m or fewer, and holds for all numbers at once.
     """
-    return stages_of([J - int(least_majorities(np.array([J]), error, sides / 2)[0]) for J in n_buckets])
-
-
-def stages_of(lasts: Sequence[int]) -> Stages:
-    """Return which statistics are looked at, given the last number of bad rows for which each can reject.
-
-    Examples
-    --------
-    >>> stages_of([9, 4, -1])
-    (Stage(last=4, indices=(0, 1)), Stage(last=1073741824, indices=(0,)))
-    """
-    ends = sorted({last for last in lasts if last >= 0})
-    stages = [Stage(end, tuple(index for index, last in enumerate(lasts) if last >= end)) for end in ends]
-    return (*stages[:-1], Stage(NO_END, stages[-1].indices if stages else tuple(range(len(lasts)))))
+    return stages_of([J - least_majority(J, error, sides / 2) for J in n_buckets])
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +141,7 @@ class SignTestNull:
     def threshold(self, error: float, factor: float = 1.0) -> CountArray | float:
         """Return the smallest majority whose p-value is small enough, one for each feature where N differs."""
         if self.numbers.size == 1:
-            return _least_majority(int(self.numbers[0]), error, factor)
+            return least_majority(int(self.numbers[0]), error, factor)
         least = least_majorities(self.numbers, error, factor)
         most = int(least[-1])
         if (least == most).all():
@@ -237,9 +202,10 @@ def times(p: FloatArray, factor: float) -> FloatArray:
 
 
 def least_majorities(numbers: IntArray, error: float, factor: float) -> IntArray:
-    """Return the smallest k with factor·p ≤ error of each number of signs."""
-    if numbers.size <= FEW:
-        return np.array([_least_majority(n, error, factor) for n in numbers.tolist()], dtype=numbers.dtype)
+    """Return the smallest k with factor·p ≤ error of each number of signs, by halving; one more than there are if none.
+
+    An error of 1 or more even no sign at all has.
+    """
     low, high = np.zeros_like(numbers), numbers + 1
     while (low < high).any():
         middle = (low + high) // 2
@@ -248,13 +214,10 @@ def least_majorities(numbers: IntArray, error: float, factor: float) -> IntArray
     return low
 
 
-@lru_cache(maxsize=1024)
-def _least_majority(n: int, error: float, factor: float) -> int:
+@lru_cache(maxsize=4096)
+def least_majority(n: int, error: float, factor: float) -> int:
     """Return the same of one number of signs; fits of as many rows and features ask again."""
-    table = _rising(n, factor)
-    passing = int(np.searchsorted(table, error, side="right"))
-    # An error of 1 or more even no sign at all has.
-    return 0 if passing == table.size else n // 2 + table.size - passing
+    return int(least_majorities(np.array([n]), error, factor)[0])
 
 
 @lru_cache(maxsize=64)
@@ -269,16 +232,10 @@ def _table(n: int) -> FloatArray:
     return two_sided(k, np.full(k.size, n))
 
 
-@lru_cache(maxsize=64)
-def _rising(n: int, factor: float) -> FloatArray:
-    """Return the p-values times ``factor``, from the largest majority to the smallest: they never fall."""
-    return np.maximum.accumulate(times(_table(n)[::-1], factor))
-
-
 @lru_cache(maxsize=16)
 def _table_on(n: int, device: int) -> FloatArray:  # noqa: ARG001
     """Return the same on a device."""
-    return to_device(_table(n))
+    return sys.modules[DEVICE].asarray(_table(n))  # type: ignore[no-any-return]
 
 
 def two_sided(k: IntArray, n: IntArray) -> FloatArray:
@@ -444,10 +401,10 @@ def log_tails(n1: IntArray, n2: IntArray, A: IntArray, w: IntArray, *, bound: bo
 def critical_rank(first: tuple[int, ...], second: tuple[int, ...], error: float) -> int:
     """Return the smallest u with P(U ≥ u) ≤ ``error``, U of all rows summed over strata of these sizes, by halving."""
     n1, n2 = np.array([first]), np.array([second])
-    total, goal = int(np.sum(n1 * n2)), np.log(error)
-    low, high = total // 2 + 1, total + 1
-    while low < high:
-        middle = (low + high) // 2
-        tail = log_tails(n1, n2, n1 + n2, np.array([2 * middle]), bound=False, halves=False)[0]
-        low, high = (low, middle) if tail <= goal else (middle + 1, high)
-    return low
+    possible = range(int(np.sum(n1 * n2)) // 2 + 1, int(np.sum(n1 * n2)) + 1)
+
+    def selects(u: int) -> bool:
+        tail = log_tails(n1, n2, n1 + n2, np.array([2 * u]), bound=False, halves=False)[0]
+        return bool(tail <= np.log(error))
+
+    return possible.start + bisect_left(possible, True, key=selects)

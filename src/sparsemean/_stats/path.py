@@ -226,13 +226,3 @@ def units_of(means: FloatArray) -> FloatArray:
     """
     unit = medians(np.abs(means))
     return np.where(unit > 0, unit, 1.0)
-
-
-def entry_of_rate(beta: FloatArray, *, alpha: float, eta: float) -> FloatArray:
-    """Return the first t at which a free walk of rate |β| reaches α; infinity for β = 0."""
-    rate = np.abs(beta)
-    entry = np.full(rate.shape, np.inf)
-    rates, back = np.unique(rate[rate > 0], return_inverse=True)
-    start = np.full(rates.shape, alpha)
-    entry[rate > 0] = steps_to(start, start, start, rates, eta)[back]
-    return entry

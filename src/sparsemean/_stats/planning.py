@@ -46,11 +46,16 @@ def theory_buckets(n: int, contamination: float) -> int:
 
 def check_share(name: str, value: object, *, least: float = 0.0) -> float:
     """Return a number strictly between 0 and 1, and not below ``least``."""
-    rule = f"be a number between {least:g} and 1" if least else "be a number between 0 and 1, both excluded"
+    rule = "be a number between 0 and 1, both excluded"
     number = real(value, argument=name, rule=rule)
     if not 0 < number < 1 or number < least:
-        raise InputError(name, rule, value)
+        raise InputError(name, f"be at least {least:g}" if 0 < number < least else rule, value)
     return number
+
+
+def positive(name: str, value: object) -> float:
+    """Return a number above zero."""
+    return real(value, argument=name, rule="be a positive number", least=math.ulp(0.0))
 
 
 def count_buckets(n_buckets: object, n: int, contamination: float) -> int:
@@ -139,14 +144,6 @@ def one_of(value: object, names: Any, *, argument: str) -> str:
     return value
 
 
-def check_level(level: object) -> float:
-    """Return an error rate; divided by the number of tests it must still be a number above zero."""
-    number = check_share("level", level)
-    if number < LEAST_LEVEL:
-        raise InputError("level", f"be at least {LEAST_LEVEL:g}", level)
-    return number
-
-
 def first_error(plan: Plan) -> float:
     """Return the p-value that a statistic must be able to reach to be looked at: of Holm's first step."""
     return plan.question.level if plan.question.selection.startswith("fdr") else plan.question.level / plan.n_features
@@ -170,9 +167,9 @@ def ask(
     shares = check_shares(contamination, or_auto=True)
     return Question(
         selection=one_of(selection, SELECTIONS, argument="selection"),
-        level=check_level(level),
+        level=check_share("level", level, least=LEAST_LEVEL),
         side=Side(one_of(alternative, ALTERNATIVES, argument="alternative")),
-        min_effect=check_min_effect(min_effect),
+        min_effect=real(min_effect, argument="min_effect", rule="be a number of at least 0", least=0.0),
         target=wanted,
         test="sums" if wanted == "mean" else "ranks",
         missing=one_of(missing, MISSING, argument="missing"),
@@ -268,15 +265,6 @@ def _refuse_one_size(question: Question, test: object) -> None:
         if value not in usual:
             received = repr(getattr(value, "value", value))
             raise InputError(name, "be left out with n_buckets or selection='paper'", received)
-
-
-def check_min_effect(min_effect: object) -> float:
-    """Return the smallest effect that matters: a number of at least 0."""
-    rule = "be a number of at least 0"
-    least = real(min_effect, argument="min_effect", rule=rule)
-    if not 0 <= least < np.inf:
-        raise InputError("min_effect", rule, min_effect)
-    return least
 
 
 def _sizes(bucket_sizes: object) -> tuple[int, ...]:

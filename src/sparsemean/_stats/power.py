@@ -17,8 +17,8 @@ import numpy as np
 
 from sparsemean._kernels.influence import GRID, steps
 from sparsemean._stats import nulls
-from sparsemean._stats.decision import rule_of
-from sparsemean._stats.nulls import Stages, critical_rank, stages_of, stages_up_to, two_sided
+from sparsemean._stats.decision import Stages, rule_of, stages_up_to
+from sparsemean._stats.nulls import critical_rank, least_majority, sign_test_stages
 from sparsemean._stats.planning import bad_rows, first_error
 from sparsemean._stats.signed_ranks import (
     REPEAT_SHARE,
@@ -189,17 +189,6 @@ class OneSamplePower(Power):
         return (bisect_left(numbers, True, key=lambda bad: not self.possible(bad)) - 1) / self.plan.n_units
 
 
-@lru_cache(maxsize=4096)
-def critical(n_buckets: int, error: float) -> int:
-    """Return the smallest majority k among J buckets with p ≤ error and p < 1, by halving; J + 1 if there is none."""
-
-    def selects(majority: int) -> bool:
-        p = float(two_sided(np.array([majority]), np.array([n_buckets]))[0])
-        return p <= error and p < 1
-
-    return bisect_left(range(n_buckets + 1), True, key=selects)
-
-
 # Signs of bucket means.
 
 
@@ -213,16 +202,16 @@ class SignPower(OneSamplePower):
 
     @cached_property
     def stages(self) -> Stages:
-        """Which sizes are looked at for how many bad rows, as `nulls.sign_test_stages` has it.
+        """Which sizes are looked at for how many bad rows.
 
         Both sides of a smallest effect that matters are counts of one side each.
         """
-        error = first_error(self.plan) * (2 if self.plan.question.min_effect else 2 / self.plan.question.side.number)
+        sides = 1 if self.plan.question.min_effect else self.plan.question.side.number
         counts = [self.buckets(size) for size in self.plan.walk.bucket_sizes]
-        return stages_of([J - critical(J, error) for J in counts])
+        return sign_test_stages(counts, error=first_error(self.plan), sides=sides)
 
     def _critical(self, size: int, error: float, n_sizes: int) -> int:
-        return critical(self.buckets(size), 2 * error / (self.plan.question.side.number * n_sizes))
+        return least_majority(self.buckets(size), error, self.plan.question.side.number * n_sizes / 2)
 
     def possible(self, bad_rows: int) -> bool:
         """Whether buckets that all agree select at so many bad rows."""

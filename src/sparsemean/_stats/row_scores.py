@@ -22,7 +22,7 @@ from sparsemean._stats.directions import (
     robust_z,
 )
 from sparsemean._stats.planning import MOST_ALLOWED
-from sparsemean._stats.standardized import CLIP, INNER, TINY, Entries, Flags, Places, Single, StandardizedRows
+from sparsemean._stats.standardized import INNER, TINY, Entries, Flags, Places, Single, StandardizedRows
 from sparsemean._util.plans import BadRows
 from sparsemean._util.records import FloatArray, IntArray, RowScores
 
@@ -95,9 +95,7 @@ def joined_scores(first: RowScores, second: RowScores) -> RowScores:
     return row_scores(scores, kinds, reasons, aligned=first.aligned + second.aligned)
 
 
-def score_rows(
-    values: FloatArray, *, most: int | None = None, clip: float = CLIP, n_jobs: int | None = None
-) -> RowScores:
+def score_rows(values: FloatArray, *, most: int | None = None, features: IntArray | None = None) -> RowScores:
     """Score rows by features whose mean is known, taken from ``values``, and list those that contradict the rest.
 
     Columns are divided by their median absolute value. Suspects are of three kinds:
@@ -123,6 +121,8 @@ def score_rows(
     row has more leverage than another. Of sums of squares the cube root is judged: it is close to normal also where
     columns depend on each other and the sum is one of few independent terms (Wilson and Hilferty 1931, PNAS 17).
 
+    ``features`` are the numbers that columns are named by, 0, 1, … by default.
+
     What is missing (NaN) says nothing of a row. Places and sums of squares are taken relative to what a row has, so
     that having much or little makes no row suspect; one that has nothing scores 0.
 
@@ -134,7 +134,7 @@ def score_rows(
     >>> found.aligned, sorted(found.suspects.tolist()), set(found.kinds)
     (8, [0, 1, 2, 3, 4, 5, 6, 7], {'off together'})
     """
-    return judge_rows(StandardizedRows(values, clip, n_jobs), most=most)
+    return judge_rows(StandardizedRows(values, features=features), most=most)
 
 
 def judge_rows(table: StandardizedRows, *, most: int | None = None) -> RowScores:
@@ -149,7 +149,10 @@ def judge_rows(table: StandardizedRows, *, most: int | None = None) -> RowScores
     _judge_leaning(table, seen, robust_z(sizes, seen.kept, worth))
     _judge_copies(table, seen, robust_z(sizes, seen.kept, worth))
     _judge_columns(table, seen)
-    _judge_size(table, seen, robust_z(sizes, seen.kept, worth))
+    away = robust_z(sizes, seen.kept, worth)
+    large = np.flatnonzero(seen.kept & (away > limit(n)))
+    seen.see(away)
+    seen.reject(large, LARGE, _largest(table, large))
     return row_scores(seen.scores, seen.kinds, seen.reasons)
 
 
@@ -207,19 +210,11 @@ def _judge_leaning(table: StandardizedRows, seen: Judgement, away: FloatArray) -
 def _judge_copies(table: StandardizedRows, seen: Judgement, away: FloatArray) -> None:
     """Reject large rows that are the same: that takes no tail to be held against, so that few rows are enough."""
     rows = np.flatnonzero(seen.kept & (away > limit(away.size)))
-    if rows.size < TOGETHER_FROM:
-        return
-    rows = rows[copies(table.ratios.take(rows))][: seen.margin()]
+    if rows.size >= TOGETHER_FROM:
+        rows = rows[copies(table.ratios.take(rows))][: seen.margin()]
     if rows.size >= TOGETHER_FROM:
         seen.scores[rows] = np.maximum(seen.scores[rows], away[rows])
         seen.reject(rows, TOGETHER, _largest(table, rows))
-
-
-def _judge_size(table: StandardizedRows, seen: Judgement, away: FloatArray) -> None:
-    """Reject rows that are large as a whole."""
-    rows = np.flatnonzero(seen.kept & (away > limit(away.size)))
-    seen.see(away)
-    seen.reject(rows, LARGE, _largest(table, rows))
 
 
 def _largest(table: StandardizedRows, rows: IntArray) -> Reasons:

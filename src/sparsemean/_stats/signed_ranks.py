@@ -7,6 +7,7 @@ the sign test, which bad rows and heavy tails move least. docs/guarantees.md has
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._stats.arrays import group_indices
-from sparsemean._stats.nulls import Stages, stages_of
+from sparsemean._stats.decision import Stages, stages_of
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import FloatArray, IntArray
 
@@ -80,12 +81,12 @@ def rank_stages(n: int, *, error: float, sides: int) -> Stages:
     """Return which caps can reject at ``error``, up to which numbers of bad rows; see `nulls.sign_test_stages`."""
     values, lasts, goal = np.array([n]), [], np.log(error / sides)
     for cap in caps_of(n):
-        low, high = -1, n // 2
-        while low < high:
-            middle = (low + high + 1) // 2
-            reached = log_tails(values, cap, score_sums(values, cap) - slack_of(middle, values, cap))[0] <= goal
-            low, high = (middle, high) if reached else (low, middle - 1)
-        lasts.append(low)
+
+        def misses(bad_rows: int, cap: int = cap) -> bool:
+            sums = score_sums(values, cap) - slack_of(bad_rows, values, cap)
+            return bool(log_tails(values, cap, sums)[0] > goal)
+
+        lasts.append(bisect_left(range(n // 2 + 1), True, key=misses) - 1)
     return stages_of(lasts)
 
 

@@ -7,9 +7,10 @@ for single rows. Each is done block by block, so that a block may as well lie on
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial, reduce
-from typing import NamedTuple, Protocol, TypeAlias, TypeVar
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -91,10 +92,48 @@ def _nonzero_scales(values: FloatArray, which: Flags) -> FloatArray:
     return size
 
 
-# Rows of numbers in blocks: what is asked of all of them is asked of each block.
+# Rows of numbers in blocks: what is asked of all of them is asked of each block, as it is looked at.
 
 Part: TypeAlias = tuple[Single, Flags | None]
 """Rows of a block in single precision, and where they are not missing: None where nothing is."""
+
+
+def as_they_are(x: Single, has: Flags | None) -> Part:
+    """Return a block as it is."""
+    return x, has
+
+
+def seen_twice(first: Callable[..., Part], n: int, second: Callable[..., Part], *given: object) -> Part:
+    """Return a block as the second look shows what the first does, which is given the first ``n`` numbers of rows."""
+    return second(*first(*given[: 2 + n]), *given[2 + n :])
+
+
+def in_columns(x: Single, has: Flags | None, judging: IntArray) -> Part:
+    """Return a block in the columns that directions are judged by."""
+    if judging.size == x.shape[1]:
+        return x, has
+    at = near(x, judging)
+    return x[:, at], None if has is None else has[:, at]
+
+
+def clipped_about(x: Single, has: Flags | None, *, judging: IntArray, clip: float, mean: Single) -> Part:
+    """Return these columns clipped, about their means."""
+    x, has = in_columns(x, has, judging)
+    x, mean = namespace(x).clip(x, -clip, clip), near(x, mean)
+    x -= mean if has is None else mean * has
+    return x, has
+
+
+def winsorized(x: Single, has: Flags | None, row_scale: Single, *, judging: IntArray) -> Part:
+    """Return these columns over the scales of their rows, clipped far out."""
+    x, has = in_columns(x, has, judging)
+    x = x / near(x, row_scale)[:, np.newaxis]
+    return namespace(x).clip(x, -WINSORIZED, WINSORIZED, out=x), has
+
+
+def of_one_length(x: Single, has: Flags | None, lengths: Single) -> Part:
+    """Return rows over their lengths."""
+    return x / near(x, lengths)[:, np.newaxis], has
 
 
 class RowSource(Protocol):
@@ -111,51 +150,68 @@ class RowSource(Protocol):
 
 
 class Rows:
-    """Finite rows in blocks as ``look`` shows these, each over a length of its own where lengths are given.
+    """Finite rows in blocks as ``look`` shows these: it is given numbers of the rows too, where there are any.
 
     Some builds of OpenBLAS compute with what lies behind the end of a single-precision row too, throw it away and leave
     the processor's flag for invalid operations set, of which NumPy then warns; the entries here are finite and small.
     """
 
-    def __init__(self, parts: Sequence[Part], n_jobs: int | None = None, lengths: FloatArray | None = None) -> None:
-        self.parts, self.n_jobs, self.lengths = parts, n_jobs, lengths
-        self.look: Callable[..., Part] = lambda *part: part
-        self.ends = np.cumsum([0, *(part[0].shape[0] for part in parts)])
-        self.shape = (int(self.ends[-1]), int(parts[0][0].shape[1]))
-        self.whole = all(part[1] is None for part in parts)
+    products: Single | None = None
+    """Those of all columns, where they are known."""
 
-    def over(self, lengths: FloatArray) -> Rows:
-        """Return the same rows, each divided by its length."""
-        rows = Rows(self.parts, self.n_jobs, lengths)
-        rows.look, rows.shape = self.look, self.shape
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        n_jobs: int | None = None,
+        look: Callable[..., Part] = as_they_are,
+        numbers: Sequence[npt.NDArray[np.generic]] = (),
+        *,
+        p: int | None = None,
+    ) -> None:
+        self.parts, self.n_jobs, self.look, self.numbers = parts, n_jobs, look, numbers
+        self.remake: Callable[..., Any] = partial(Rows, parts, n_jobs)
+        self.ends = np.cumsum([0, *(part[0].shape[0] for part in parts)])
+        self.shape = (int(self.ends[-1]), int(parts[0][0].shape[1]) if p is None else p)
+        self.whole, self.on_device = all(part[1] is None for part in parts), on_device(parts[0][0])
+
+    def seen(self, look: Callable[..., Part], *numbers: npt.NDArray[np.generic], p: int) -> Self:
+        """Return the same rows, of so many columns, as ``look`` shows what was seen before."""
+        look = look if self.look is as_they_are else partial(seen_twice, self.look, len(self.numbers), look)
+        rows: Self = self.remake(look, (*self.numbers, *numbers), p=p)
         return rows
 
-    def each(self, rule: Callable[..., T], *of_rows: npt.NDArray[np.generic]) -> list[T]:
-        """Return what ``rule`` makes of every block, with its share of what is given for each row."""
+    def held(self) -> Rows:
+        """Return what is seen of the rows, made once and held."""
+        out = empty_for(self.parts[0][0], self.shape)
+
+        def rule(x: Single, has: Flags | None, out: Single) -> Part:
+            out[...] = x
+            return out, has
+
+        return Rows(list(self.each(rule, out)), self.n_jobs)
+
+    def each(self, rule: Callable[..., T], *of_rows: npt.NDArray[np.generic]) -> Iterable[T]:
+        """Yield what ``rule`` makes of every block, with its share of what is given for each row."""
 
         def work(k: int) -> T:
-            mine = slice(self.ends[k], self.ends[k + 1])
+            rows = slice(self.ends[k], self.ends[k + 1])
+            shared, mine = ([values[rows] for values in given] for given in (self.numbers, of_rows))
             with np.errstate(invalid="ignore"):
-                return rule(*self.look(*self.parts[k]), *(values[mine] for values in of_rows))
+                return rule(*self.look(*self.parts[k], *shared), *mine)
 
-        return list(each(work, range(len(self.parts)), threads_for(self.shape, self.n_jobs)))
+        return each(work, range(len(self.parts)), threads_for(self.shape, self.n_jobs))
 
     def places(self, directions: Single) -> Single:
         """Return the place of each row along each direction, of length one; a row of the answer for each direction.
 
         A sum of fewer terms is smaller by chance alone: where values are missing, it is in units of its own deviation.
         """
-        found = self._along(directions)
-        if self.lengths is not None:
-            found /= self.lengths.astype(np.float32)
+        found = np.empty((directions.shape[1], self.shape[0]), dtype=np.float32)
+        parts = self.each(lambda x, _: on_host(near(x, directions).T @ x.T))
+        for part, (first, last) in zip(parts, pairwise(self.ends), strict=True):
+            found[:, first:last] = part
         if not self.whole:
             found /= np.sqrt(np.maximum(self.present(directions**2), TINY))
-        return np.asarray(found)
-
-    def _along(self, directions: Single) -> Single:
-        """Return the product of each row with each direction: blocks of this process write it where it belongs."""
-        found = np.empty((directions.shape[1], self.shape[0]), dtype=np.float32)
-        self.each(lambda x, _, out: np.copyto(out.T, on_host(near(x, directions).T @ x.T)), found.T)
         return found
 
     def present(self, weights: Single) -> Single:
@@ -166,52 +222,33 @@ class Rows:
                 return np.repeat(weights.sum(axis=0)[:, np.newaxis], x.shape[0], axis=1)
             return on_host(near(x, weights).T @ has.T.astype(np.float32))
 
-        return np.concatenate(self.each(rule), axis=1)
+        return np.concatenate(list(self.each(rule)), axis=1)
 
     def pull(self, weights: FloatArray | Single) -> Single:
         """Return the sum of rows with these weights."""
-        weights = np.asarray(weights if self.lengths is None else weights / self.lengths, dtype=np.float32)
-        return reduce(operator.add, self.each(lambda x, _, w: on_host(near(x, w) @ x), weights))
+        parts = self.each(lambda x, _, w: on_host(near(x, w) @ x), np.asarray(weights, dtype=np.float32))
+        return reduce(operator.add, parts)
 
     def product(self, weights: Single, v: Single, centre: Single) -> Single:
         """Return Xᵀ(w∘(X − c)v), in one pass over the blocks."""
-        slope, level = weights, weights * (centre @ v)
-        if self.lengths is not None:
-            lengths = self.lengths.astype(np.float32)
-            slope, level = weights / lengths**2, weights / lengths * (centre @ v)
-
-        def rule(x: Single, _: Flags | None, slope: Single, level: Single) -> Single:
-            slope, level = near(x, slope), near(x, level)
-            return on_host((slope * (x @ near(x, v)) - level) @ x)
-
-        return reduce(operator.add, self.each(rule, slope, level))
-
-    @property
-    def on_device(self) -> bool:
-        """Whether the rows lie on a device."""
-        return on_device(self.parts[0][0])
+        level = float(centre @ v)
+        parts = self.each(lambda x, _, w: on_host((near(x, w) * (x @ near(x, v) - level)) @ x), weights)
+        return reduce(operator.add, parts)
 
     def gram(self) -> Single:
         """Return the products of all columns, where the rows lie."""
-        if self.lengths is None:
-            return reduce(operator.add, self.each(lambda x, _: x.T @ x))
-
-        def rule(x: Single, _: Flags | None, lengths: Single) -> Single:
-            x = x / near(x, lengths)[:, np.newaxis]
-            return x.T @ x
-
-        return reduce(operator.add, self.each(rule, self.lengths.astype(np.float32)))
+        if self.products is not None:
+            return self.products.copy()
+        return reduce(operator.add, self.each(lambda x, _: x.T @ x))
 
     @cached_property
     def squares(self) -> FloatArray:
         """The sum of squares of each row."""
-        found = np.concatenate(self.each(lambda x, _: on_host(namespace(x).einsum("ij,ij->i", x, x))))
-        squares = found.astype(np.float64)
-        return squares if self.lengths is None else squares / self.lengths**2
+        found = self.each(lambda x, _: on_host(namespace(x).einsum("ij,ij->i", x, x)))
+        return np.concatenate(list(found)).astype(np.float64)
 
-    @cached_property
     def variance_of_squares(self) -> float:
-        """The variances of the squares of all columns, summed."""
+        """Return the variances of the squares of all columns, summed."""
 
         def rule(x: Single, _: Flags | None) -> Single:
             xp = namespace(x)
@@ -226,11 +263,8 @@ class Rows:
     @cached_property
     def counts(self) -> FloatArray:
         """The number of values of each row."""
-        p = float(self.shape[1])
-        if self.whole:
-            return np.broadcast_to(p, self.shape[:1])
-        found = self.each(lambda x, has: np.full(x.shape[0], p) if has is None else on_host(has.sum(axis=1)))
-        return np.concatenate(found).astype(np.float64)
+        n, p = self.shape
+        return np.full(n, float(p)) if self.whole else self.present(np.ones((p, 1), np.float32))[0].astype(np.float64)
 
     @property
     def per_column(self) -> FloatArray:
@@ -247,12 +281,10 @@ class Rows:
         block = np.searchsorted(self.ends, rows, side="right") - 1
         out = np.empty((rows.size, self.shape[1] if columns is None else columns.size), dtype=np.float32)
         for k in np.unique(block):
-            at = np.flatnonzero(block == k)
-            x, _ = self.look(*self.parts[k])
-            x = x[near(x, rows[at] - self.ends[k])]
+            at, (x, has) = np.flatnonzero(block == k), self.parts[k]
+            there = near(x, rows[at] - self.ends[k])
+            x, _ = self.look(x[there], None if has is None else has[there], *(all_[rows[at]] for all_ in self.numbers))
             out[at] = on_host(x if columns is None else x[:, near(x, columns)])
-        if self.lengths is not None:
-            out /= self.lengths[rows, np.newaxis].astype(np.float32)
         return out
 
     def total(self, rows: IntArray) -> Single:
@@ -299,61 +331,45 @@ class StandardizedRows:
         In units of a column.
     n_jobs : int, optional
         Threads over blocks.
+    features : array of shape (d,), optional
+        The numbers that columns are named by; 0, 1, … by default.
     """
 
-    def __init__(self, values: RowSource, clip: float = CLIP, n_jobs: int | None = None) -> None:
+    variances: FloatArray | Single | None = None
+    """Of the rows that are left along their leading directions, once looked for; None for rows of one length."""
+
+    def __init__(
+        self, values: RowSource, clip: float = CLIP, n_jobs: int | None = None, *, features: IntArray | None = None
+    ) -> None:
         n, d = values.shape
         self.units = column_units(values[some_rows(n, d)])
-        self.columns, self.judging = self.units.used, self.units.judging
+        self.columns = self.units.used if features is None else features[self.units.used]
+        self.judging = self.units.judging
         rows = n if on_device(values) else max(1, BLOCK_VALUES // max(1, d))
         blocks = [slice(a, min(a + rows, n)) for a in range(0, n, rows)]
-        out = empty_for(values, n, self.columns.size)
+        out = empty_for(values, (n, self.columns.size))
         parts = each(lambda at: ratios_of(values[at], self.units, out[at]), blocks, threads_for((n, d), n_jobs))
         self.ratios = Rows(list(parts), n_jobs)
-        self.scaled = Rows(self._clipped(clip), n_jobs)
-        self.clip, self.mean = clip, self._centre()
-        self.variances: FloatArray | Single | None = None
-        """Of the rows that are left along their leading directions, once looked for; None for rows of one length."""
+        # The mean is taken off each column once it is clipped, when no bad row moves it by more than 2·clip/n.
+        sums = self._clipped(clip, np.zeros(self.judging.size)).pull(np.ones(n))
+        self.view = self._clipped(clip, sums / np.maximum(self.ratios.per_column[self.judging], 1))
+        self.scaled = self.view.held()
 
-    def _clipped(self, clip: float) -> list[Part]:
-        """Return the columns that directions are judged by, clipped."""
-        judging = self.judging
-        out = empty_for(self.ratios.parts[0][0], self.ratios.shape[0], judging.size)
-
-        def rule(x: Single, has: Flags | None, out: Single) -> Part:
-            x, has = in_columns(x, has, judging)
-            return namespace(x).clip(x, -clip, clip, out=out), has
-
-        return self.ratios.each(rule, out)
-
-    def _centre(self) -> Single:
-        """Take the mean off each column: only once it is clipped, when no bad row moves it by more than 2·clip/n."""
-        scaled = self.scaled
-        sums = scaled.pull(np.ones(scaled.shape[0]))
-        count = scaled.shape[0] if scaled.whole else np.maximum(scaled.per_column, 1)
-        mean = np.asarray(sums / count, dtype=np.float32)
-
-        def rule(x: Single, has: Flags | None) -> None:
-            x -= near(x, mean) if has is None else near(x, mean) * has
-
-        scaled.each(rule)
-        return mean
+    def _clipped(self, clip: float, mean: FloatArray) -> Rows:
+        """Return the columns that directions are judged by, clipped, about their means."""
+        look = partial(clipped_about, judging=self.judging, clip=clip, mean=mean.astype(np.float32))
+        return self.ratios.seen(look, p=self.judging.size)
 
     def release(self) -> None:
         """Hold clipped rows no longer where they are many: the few that are asked for afterwards are made anew."""
-        if self.many:
-            self.scaled.parts = self.ratios.parts
-            self.scaled.look = partial(clipped_about, judging=self.judging, clip=self.clip, mean=self.mean)
-
-    @property
-    def many(self) -> bool:
-        """Whether rows are too many to be held more than twice."""
-        return not self.ratios.on_device and self.ratios.shape[0] * self.ratios.shape[1] > HELD
+        n, p = self.ratios.shape
+        if n * p > HELD and not self.ratios.on_device:
+            self.view.squares, self.scaled = self.scaled.squares, self.view
 
     @cached_property
     def tail_entries(self) -> Entries:
         """The values beyond `INNER`, row by row."""
-        found, ends = self.ratios.each(lambda x, _: beyond(x, INNER)), self.ratios.ends
+        found, ends = list(self.ratios.each(lambda x, _: beyond(x, INNER))), self.ratios.ends
         number = np.int32 if ends[-1] <= np.iinfo(np.int32).max else np.int64
         rows = [np.add(entries.row, first, dtype=number) for entries, first in zip(found, ends, strict=False)]
         columns, values = ([entries[k] for entries in found] for k in (1, 2))
@@ -363,14 +379,12 @@ class StandardizedRows:
     def row_scale(self) -> Single:
         """The median size of each row, at least one."""
         units = self.units
-        return np.concatenate(self.ratios.each(lambda x, _: row_scales(x, units)))
+        return np.concatenate(list(self.ratios.each(lambda x, _: row_scales(x, units))))
 
     def winsorized(self) -> Rows:
         """Return rows over their own scale, clipped far out: what directions of few columns are judged by."""
-        out = empty_for(self.ratios.parts[0][0], self.ratios.shape[0], self.judging.size)
-        return Rows(
-            self.ratios.each(partial(winsorized_block, judging=self.judging), self.row_scale, out), self.ratios.n_jobs
-        )
+        look = partial(winsorized, judging=self.judging)
+        return self.ratios.seen(look, self.row_scale, p=self.judging.size).held()
 
     def winsorized_tails(self) -> Entries:
         """Return the values of `winsorized` that are beyond `TAIL`."""
@@ -386,33 +400,7 @@ class StandardizedRows:
         return tuple(self.columns[best[:most]].tolist())
 
 
-# What is made of a block of ratios, here or where a worker holds it.
-
-
-def in_columns(x: Single, has: Flags | None, judging: IntArray) -> Part:
-    """Return a block in the columns that directions are judged by."""
-    if judging.size == x.shape[1]:
-        return x, has
-    at = near(x, judging)
-    return x[:, at], None if has is None else has[:, at]
-
-
-def clipped_about(x: Single, has: Flags | None, *, judging: IntArray, clip: float, mean: Single) -> Part:
-    """Return these columns clipped, about their means."""
-    x, has = in_columns(x, has, judging)
-    x = np.clip(x, -clip, clip)
-    x -= mean if has is None else mean * has
-    return x, has
-
-
-def winsorized_block(
-    x: Single, has: Flags | None, row_scale: Single, out: Single | None = None, *, judging: IntArray
-) -> Part:
-    """Return these columns over the scales of their rows, clipped far out."""
-    x, has = in_columns(x, has, judging)
-    xp = namespace(x)
-    x = xp.divide(x, near(x, row_scale)[:, np.newaxis], out=out)
-    return xp.clip(x, -WINSORIZED, WINSORIZED, out=x), has
+# What is made of a block, here or where a worker holds it.
 
 
 def beyond(x: Single, limit: float) -> Entries:
@@ -435,9 +423,9 @@ def row_scales(x: Single, units: Units) -> Single:
     return on_host(xp.maximum(sizes[:, some.size // 2], np.float32(1)))
 
 
-def empty_for(values: object, n: int, p: int) -> Single:
-    """Return memory for so many rows where some values lie: in one piece, which goes back when it is let go."""
-    empty: Single = namespace(values).empty((n, p), dtype=np.float32)
+def empty_for(values: object, shape: tuple[int, int]) -> Single:
+    """Return memory for rows where some values lie: in one piece, which goes back when it is let go."""
+    empty: Single = namespace(values).empty(shape, dtype=np.float32)
     return empty
 
 

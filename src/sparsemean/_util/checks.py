@@ -25,10 +25,10 @@ def integer(value: object, *, argument: str, least: int, rule: str, most: float 
     return int(value)
 
 
-def real(value: object, *, argument: str, rule: str) -> float:
-    """Return ``value`` as a finite float."""
+def real(value: object, *, argument: str, rule: str, least: float = -math.inf) -> float:
+    """Return ``value`` as a finite float that is not below ``least``."""
     try:
-        if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value) or value < least:
             raise InputError(argument, rule, repr(value))
         return float(value)
     except OverflowError:

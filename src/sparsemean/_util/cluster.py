@@ -172,9 +172,6 @@ PATIENCE = 8
 """Seconds after which a scheduler that does not answer is given up."""
 FOR_WORKERS = 60
 """Seconds that a scheduler without workers is given to find one."""
-SILENT = logging.CRITICAL + 1
-TALKING = ("distributed", "tornado", "asyncio")
-"""Loggers of the cluster."""
 
 
 @contextlib.contextmanager
@@ -210,17 +207,12 @@ async def _answer(address: str) -> None:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keep what the cluster has to say of itself off the terminal: its log, and warnings of versions that differ."""
-    # distributed gives loggers below its own a level and a handler each, so that those above them are never asked
-    names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] in TALKING]
-    loggers = [logging.getLogger(name) for name in {*TALKING, *names}]
-    before = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(SILENT)
+    """Keep what the cluster has to say of itself off the terminal: all logs, and warnings of versions that differ."""
+    before = logging.root.manager.disable
+    logging.disable()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        for logger, level in zip(loggers, before, strict=True):
-            logger.setLevel(level)
+        logging.disable(before)

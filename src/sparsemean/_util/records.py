@@ -34,7 +34,7 @@ class Partition:
     places: IntArray | None = None
     """For blocks of 64: the row at every place of every block, −1 at a place that is empty."""
     seed: int | None = None
-    """What deals all rows in blocks of 64, each by its number among them; None where it takes more to deal them."""
+    """What deals rows in blocks of 64, each by its number among those dealt; None where it takes more to deal them."""
 
     @property
     def n_rows(self) -> int:
@@ -53,7 +53,8 @@ class Partition:
     def of_rows(self, rows: IntArray) -> Partition:
         """Return the same buckets with row ``rows[i]`` in the place of row i."""
         places = None if self.places is None else np.where(self.places < 0, -1, rows[self.places])
-        return replace(self, order=rows[self.order], places=places, seed=None)
+        rising = bool((rows[1:] > rows[:-1]).all())
+        return replace(self, order=rows[self.order], places=places, seed=self.seed if rising else None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,29 +125,24 @@ class Counts:
         if other.present is not None and other.missing is not None:
             self.leave_out(columns, np.array(other.n_buckets)[:, np.newaxis] - other.present, other.missing)
 
-    def plus(self, other: Counts) -> Counts:
-        """Return the counts of both: of other rows, dealt into other buckets, of the same features and sizes."""
-        gaps = self.missing is not None or other.missing is not None
-        return Counts(
-            positive=np.add(self.positive, other.positive, dtype=np.int32),
-            negative=np.add(self.negative, other.negative, dtype=np.int32),
-            nearest=np.minimum(self.nearest, other.nearest),
-            n_buckets=tuple(a + b for a, b in zip(self.n_buckets, other.n_buckets, strict=True)),
-            present=np.add(self.everywhere(), other.everywhere(), dtype=np.int32) if gaps else None,
-            missing=np.add(self.gaps(), other.gaps(), dtype=np.int32) if gaps else None,
-        )
+    def plus(self, other: Counts, *, in_place: bool = False) -> Counts:
+        """Return the counts of both: of other rows, dealt into other buckets, of the same features and sizes.
 
-    def taking_in(self, other: Counts) -> Counts:
-        """Return what `plus` does, in the arrays of these counts, which are no longer of use: for very many of them."""
-        if (self.missing is None) != (other.missing is None):
-            return self.plus(other)
-        np.add(self.positive, other.positive, out=self.positive)
-        np.add(self.negative, other.negative, out=self.negative)
-        np.minimum(self.nearest, other.nearest, out=self.nearest)
-        if self.present is not None and self.missing is not None:
-            np.add(self.present, other.everywhere(), out=self.present)
-            np.add(self.missing, other.gaps(), out=self.missing)
-        return replace(self, n_buckets=tuple(a + b for a, b in zip(self.n_buckets, other.n_buckets, strict=True)))
+        ``in_place`` writes them to the arrays of these counts, which are no longer of use: for very many of them.
+        """
+        gaps, there = self.missing is not None or other.missing is not None, self.present is not None
+
+        def added(one: CountArray, two: CountArray, *, into: bool) -> CountArray:
+            return np.add(one, two, out=one if into else None, dtype=np.int32)
+
+        return Counts(
+            positive=added(self.positive, other.positive, into=in_place),
+            negative=added(self.negative, other.negative, into=in_place),
+            nearest=np.minimum(self.nearest, other.nearest, out=self.nearest if in_place else None),
+            n_buckets=tuple(a + b for a, b in zip(self.n_buckets, other.n_buckets, strict=True)),
+            present=added(self.everywhere(), other.everywhere(), into=in_place and there) if gaps else None,
+            missing=added(self.gaps(), other.gaps(), into=in_place and there) if gaps else None,
+        )
 
     def of_sizes(self, indices: tuple[int, ...]) -> Counts:
         """Return the counts of some of the sizes; ``nearest``, which is that of the largest, is NaN without it."""
@@ -230,10 +226,6 @@ class CellCounts(NamedTuple):
     wins counts the pairs in which the cell's value is the larger one, ties those of equal values; repeats is the number
     of values of the cell and what it is compared with, less the number of distinct ones. Zeros are left out.
     """
-
-    def of(self, columns: slice) -> CellCounts:
-        """Return the counts of some features, over the same memory."""
-        return CellCounts(self.own[..., columns], self.pairs[..., columns])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

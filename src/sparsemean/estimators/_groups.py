@@ -165,10 +165,9 @@ class SparseMeanDifference(Selector):
         """
         if y is None:
             raise InputError("y", "be given: requires y to be passed, but the target y is None", None)
-        params = self.get_params(deep=False)
         found = compare(
             as_table(X, layer=layer), y, groups=groups, strata=strata, pairs=pairs, covariate=covariate,
-            selection_rule=params.pop("selection"), **params,
+            **self.get_params(deep=False),
         )  # fmt: skip
         self.classes_ = found.classes
         self.results_ = found.results

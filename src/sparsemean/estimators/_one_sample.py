@@ -12,7 +12,7 @@ from sparsemean._counts.merging import append_rows
 from sparsemean._counts.sketch import Sketch, check_unchanged, no_means, sketch_table
 from sparsemean._data import as_table
 from sparsemean._data.gpu import sent
-from sparsemean._fit.one_sample import sparse_mean
+from sparsemean._fit.one_sample import fit
 from sparsemean._fit.theorems import theory_settings
 from sparsemean._stats import planning
 from sparsemean.errors import InputError
@@ -240,8 +240,9 @@ class SparseMean(Selector):
         SparseMean
             The fitted estimator itself.
         """
-        result = sparse_mean(X, groups=groups, layer=layer, **self.get_params(deep=False))
-        self._forget("sketch_", "n_samples_seen_")
+        result = fit(as_table(X, layer=layer), groups=groups, **self.get_params(deep=False))
+        for name in ("sketch_", "n_samples_seen_"):
+            self.__dict__.pop(name, None)
         return self._read(X, result)
 
     @available_if(lambda self: self.n_buckets is None and self.selection != "paper")
@@ -277,7 +278,8 @@ class SparseMean(Selector):
             if not is_foreign(X):
                 validate_data(self, X, skip_check_array=True, reset=False)
             sketch = append_rows(self.sketch_, table, n_jobs=self.n_jobs)
-        self._forget(*MADE_OF_ROWS)
+        for name in MADE_OF_ROWS:
+            self.__dict__.pop(name, None)
         self.sketch_: Sketch = sketch
         self.n_samples_seen_: int = sketch.n_rows
         return self
@@ -328,7 +330,3 @@ class SparseMean(Selector):
         """Return the parameters that counting does not depend on."""
         counting = ("random_state", "null", "missing", "n_buckets", "n_jobs", "device")
         return {name: value for name, value in self.get_params(deep=False).items() if name not in counting}
-
-    def _forget(self, *names: str) -> None:
-        for name in names:
-            self.__dict__.pop(name, None)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from sparsemean._fit.arms import arms_of, left_out
 from sparsemean._fit.messages import AT_NULL
-from sparsemean._report.summary import WIDTH, TextTable, aligned, as_html, shared_notes, wrap
+from sparsemean._report.summary import WIDTH, TextTable, aligned, as_html, notes, wrap
 from sparsemean._report.verdict import signs_of, verdict
 from sparsemean._stats.effects import lift
 from sparsemean._stats.planning import one_of
@@ -112,11 +112,11 @@ class Scorecard:
 
     def _notes(self) -> list[str]:
         """Return what there is to say of the fit, but for the intervals of shifts, which are not shown."""
-        notes = shared_notes(tests_of(self.result))
+        said = [note for note in notes(self.result) if AT_NULL not in note]
         repeats = 0 if self.users is None else len(self.users) - len(set(map(str, self.users)))
         if repeats:
-            notes.append(f"{repeats:,} of {len(self.users or ()):,} names of users are repeated: {AS_SUBJECTS}")
-        return [f"Note: {note}." for note in notes if AT_NULL not in note]
+            said.append(f"Note: {repeats:,} of {len(self.users or ()):,} names of users are repeated: {AS_SUBJECTS}.")
+        return said
 
     def _assumed(self) -> str:
         if tests_of(self.result)[0].plan.question.target == "mean":
@@ -327,7 +327,7 @@ def _printed(table: pd.DataFrame, arms: tuple[str, str]) -> list[str]:
         if room >= 12:
             break
     named = [(str(name), *row) for name, row in zip(table["metric"], of[1:], strict=True)]
-    return [line.rstrip() for line in aligned(TextTable(("metric", *of[0]), named), longest=max(room, 8))]
+    return [line.rstrip() for line in aligned(TextTable(("metric", *of[0]), named))]
 
 
 def _percent(value: float) -> str:

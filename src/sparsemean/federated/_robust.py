@@ -8,9 +8,9 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._fit.refinement import FAR
 from sparsemean._kernels.memory_layout import each
 from sparsemean._stats.arrays import GAUSSIAN
-from sparsemean._stats.location import FAR
 from sparsemean._stats.planning import MOST_ALLOWED
 from sparsemean._stats.row_scores import limit
 from sparsemean._util.records import FloatArray

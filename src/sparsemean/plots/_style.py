@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.text import Annotation
 
-    from sparsemean.result import Estimate
-
 CHOSEN, ALARM, REST, GUIDE = "#0072b2", "#d55e00", "0.6", "0.35"
 """Selected features, suspect rows and plans; what asks for attention; the rest; lines to read by."""
 CYCLE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
@@ -108,13 +106,6 @@ def shown(name: object, most: int = 24) -> str:
         tail = (most - 1) * 2 // 5
         plain = f"{plain[: most - 1 - tail]}…{plain[len(plain) - tail :]}"
     return plain.replace("$", r"\$")
-
-
-def group_names(estimate: Estimate) -> tuple[str, str]:
-    """Return the names of the reference and of the label, as matplotlib is to show them."""
-    assert estimate.class_names is not None
-    reference, label = map(shown, estimate.class_names)
-    return "the rest" if estimate.plan.rest else reference, label
 
 
 def dashed(draw: Callable[..., object], *at: object, zorder: int = 1, label: str = "_nolegend_") -> None:
@@ -225,19 +216,11 @@ def draw_mass(ax: Axes, x: FloatArray, y: FloatArray, box: tuple[float, float, f
         ax.plot(x, y, ".", color=REST, markersize=5, markeredgewidth=0, rasterized=picture, zorder=1, label=label)
         return
     colors = require("matplotlib.colors", extra="plots", purpose="plotting")
-    counts = count_cells(x, y, box)
     greys = colors.LinearSegmentedColormap.from_list("greys", GREYS)
-    scale = colors.LogNorm(vmin=1, vmax=max(10, int(counts.max())))
-    edges = (np.linspace(*box[:2], GRID[0] + 1), np.linspace(*box[2:], GRID[1] + 1))
-    ax.pcolormesh(*edges, np.ma.masked_equal(counts, 0), cmap=greys, norm=scale, zorder=1, rasterized=True)
+    left, right, low, high = box  # what lies beyond counts at the edge
+    counts, *_, cells = ax.hist2d(
+        np.clip(x, left, right), np.clip(y, low, high), bins=GRID, range=((left, right), (low, high)), cmin=1,
+        cmap=greys, norm=colors.LogNorm(), zorder=1, rasterized=True,
+    )  # fmt: skip
+    cells.set_clim(1, max(10, np.nanmax(counts)))
     ax.plot([], [], linestyle="", marker="s", markersize=5, color="0.5", label=f"{label}, darker where more lie")
-
-
-def count_cells(x: FloatArray, y: FloatArray, box: tuple[float, float, float, float]) -> FloatArray:
-    """Return the number of points in every cell, a row of cells for each height; points beyond count at the edge."""
-    places = []
-    for values, low, high, cells in ((x, *box[:2], GRID[0]), (y, *box[2:], GRID[1])):
-        place = ((values - low) * (cells / (high - low))).astype(np.intp)
-        places.append(np.clip(place, 0, cells - 1))
-    flat = places[1] * GRID[0] + places[0]
-    return np.bincount(flat, minlength=GRID[0] * GRID[1]).reshape(GRID[::-1]).astype(np.float64)

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsemean._stats.planning import SELECTIONS, bad_rows
+from sparsemean._report.plot_data import lost_at, planned_share, steps, why_not_judged
+from sparsemean._report.wording import wording_of
+from sparsemean._stats.planning import SELECTIONS
 from sparsemean._stats.row_scores import LABEL, TOGETHER, limit
-from sparsemean._util.checks import count_of, pluralize, unit_name
+from sparsemean._util.checks import count_of, pluralize
 from sparsemean._util.plans import Plan
-from sparsemean._util.records import FloatArray, IntArray, RowScores
+from sparsemean._util.records import FloatArray, RowScores
 from sparsemean.errors import InputError, require
 from sparsemean.plots import _style
 from sparsemean.plots._style import (
@@ -21,7 +23,6 @@ from sparsemean.plots._style import (
     axes_for,
     dashed,
     entitle,
-    group_names,
     label_points,
     say,
     shown,
@@ -53,62 +54,30 @@ def plot_robustness(estimate: Estimate, ax: Axes | None = None, *, labels: int =
     labels
         How many of the features that last longest to name, where there is room.
     """
-    plan = estimate.plan
-    unit = unit_name(estimate.units)
+    plan, wording = estimate.plan, wording_of(estimate)
     ax = axes_for(ax)
-    ax.set_xlabel(f"share of bad {unit}s{' of each group' if plan.sizes else ''} allowed for")
+    ax.set_xlabel(f"share of bad {wording.each} allowed for")
     ax.set_ylabel("features selected")
     lost = np.delete(lost_at(estimate), estimate.decision.skipped)
     shares, left = steps(lost)
     if not left[0]:
         entitle(ax, f"no feature is selected at any contamination ({_rule(plan)})")
-        say(ax, f"not even without bad {unit}s is a feature selected")
+        say(ax, f"not even without bad {wording.noun}s is a feature selected")
         return ax
     ax.step(shares, left, where="post", color=CHOSEN, linewidth=2.0, zorder=2)
     share = planned_share(plan)
     if share is not None:
         planned = int(np.sum(lost > share))
         dashed(ax.axvline, share)
-        at_plan = f"as planned: {_bad(plan, unit)}, {pluralize(planned, 'feature')}"
+        at_plan = f"as planned: {' and '.join(map(str, wording.allowed))} bad, {pluralize(planned, 'feature')}"
         ax.plot([share], [planned], "D", color=ALARM, markersize=7, zorder=3, clip_on=False, label=at_plan)
-    ax.set(xlim=(0, max(float(shares[-1]), float(_beyond(plan, share or 0.0)))), ylim=(0, 1.12 * float(left[0])))
+    ax.set(xlim=(0, max(float(shares[-1]), 1.05 * (share or 0.0))), ylim=(0, 1.12 * float(left[0])))
     ticker = require("matplotlib.ticker", extra="plots", purpose="plotting")
     ax.xaxis.set_major_formatter(ticker.PercentFormatter(1.0))
     ax.yaxis.set_major_locator(ticker.MaxNLocator(integer=True))
-    entitle(ax, _title_of_shares(estimate, unit))
+    entitle(ax, _title_of_shares(estimate, wording.noun))
     _name_last(ax, estimate, labels)
     return ax
-
-
-def steps(lost: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Return the shares at which features are lost, 0 before them, and how many are left from each on.
-
-    Examples
-    --------
-    >>> shares, left = steps(np.array([0.05, np.nan, 0.05, 0.08]))
-    >>> shares.tolist(), left.tolist()
-    ([0.0, 0.05, 0.08], [3, 1, 0])
-    """
-    ends, number = np.unique(lost[~np.isnan(lost)], return_counts=True)
-    left = np.concatenate(([number.sum()], number.sum() - np.cumsum(number)))
-    return np.concatenate(([0.0], ends)), left.astype(np.intp)
-
-
-def lost_at(estimate: Estimate) -> FloatArray:
-    """Return the smallest share of bad rows at which each feature is no longer selected; NaN where it never is."""
-    return _beyond(estimate.plan, estimate.max_contamination)
-
-
-def _beyond(plan: Plan, share: float | FloatArray) -> FloatArray:
-    """Return the next share that allows for one bad row more, of either group where there are two."""
-    return np.asarray(np.min([(np.floor(share * n + 1e-9) + 1) / n for n in plan.sizes or (plan.n_units,)], axis=0))
-
-
-def planned_share(plan: Plan) -> float | None:
-    """Return the share that allows for as many bad rows as the plan does; None where none does for both groups."""
-    share = min(plan.bad_shares)
-    same = plan.sizes is None or tuple(bad_rows(n, share) for n in plan.sizes) == plan.bad_by_group
-    return share if same else None
 
 
 def _name_last(ax: Axes, estimate: Estimate, labels: int) -> None:
@@ -123,12 +92,6 @@ def _name_last(ax: Axes, estimate: Estimate, labels: int) -> None:
     room = min(0.5, (longest + 3) / _style.letters(ax, ax.get_window_extent().width, SMALL))
     ax.set_xlim(0, ax.get_xlim()[1] / (1 - max(0.1, room)))
     label_points(ax, across, height, names, most=labels, colour=CHOSEN, places=OVER)
-
-
-def _bad(plan: Plan, unit: str) -> str:
-    """Say how many bad rows are planned for."""
-    of_reference = f"{plan.bad.label:,} and {pluralize(plan.bad.reference, unit)}"
-    return pluralize(plan.bad_rows, unit) if plan.sizes is None else of_reference
 
 
 def _title_of_shares(estimate: Estimate, unit: str) -> str:
@@ -181,7 +144,8 @@ def plot_rows(
     ax = axes_for(ax)
     in_order = "row, in the order of the data" if order == "rows" else "rank of the row, worst first"
     ax.set_xlabel(in_order)
-    ax.set_ylabel(_meaning(estimate))
+    judged_by = "looks like the other group" if estimate.plan.sizes else "contradicts the rest, in robust deviations"
+    ax.set_ylabel(f"how far a row {judged_by}")
     rows = estimate.rows
     if (reason := why_not_judged(estimate)) or rows is None:
         entitle(ax, "rows were not judged")
@@ -203,7 +167,7 @@ def plot_rows(
 def _draw_rows(ax: Axes, estimate: Estimate, rows: RowScores, place: FloatArray) -> None:
     """Draw the suspects, the rest, and what was held against them."""
     scores, n = rows.scores, rows.scores.size
-    line = 0.0 if estimate.plan.walk.dealing == "pairs" else limit(estimate.plan.n_units)
+    line = 0.0 if estimate.plan.sizes else limit(estimate.plan.n_units)
     low, high = min(0.0, float(scores.min())), max(line, float(scores.max()))
     room = 0.06 * (high - low)
     box = (-0.03 * n - 0.5, 1.03 * n - 0.5, low - room, high + room)
@@ -220,7 +184,7 @@ def _draw_rows(ax: Axes, estimate: Estimate, rows: RowScores, place: FloatArray)
             markeredgecolor="white", markeredgewidth=_style.rim(rows.suspects.size),
             label=pluralize(rows.suspects.size, "suspect row"),
         )  # fmt: skip
-    what = "nearer to the other group above" if estimate.plan.walk.dealing == "pairs" else "limit for suspicion"
+    what = "nearer to the other group above" if estimate.plan.sizes else "limit for suspicion"
     dashed(ax.axhline, line, zorder=2, label=what)
 
 
@@ -231,34 +195,14 @@ def _check_names(names: Sequence[object] | None, n: int) -> None:
         raise InputError("names", f"have one name for each of the {n} rows", received)
 
 
-def why_not_judged(estimate: Estimate) -> str:
-    """Say why rows have no scores; empty where they have."""
-    if estimate.rows is not None and estimate.rows.scores.any():
-        return ""
-    if estimate.plan.sizes:
-        return "no feature tells the groups apart"
-    if estimate.rows is None:
-        return "the rows were not at hand"
-    if not estimate.plan.question.screen_rows:
-        return "screening was off"
-    return estimate.status.screening or "no feature is fit to judge them by"
-
-
-def _meaning(estimate: Estimate) -> str:
-    if estimate.plan.walk.dealing == "pairs":
-        return "how far a row looks like the other group"
-    return "how far a row contradicts the rest, in robust deviations"
-
-
 def _title_of_rows(estimate: Estimate, rows: RowScores) -> str:
     n = rows.scores.size
-    if estimate.plan.walk.dealing == "pairs":
+    if names := wording_of(estimate, shown=shown).names:
         off = sum(kind != LABEL for kind in rows.kinds)
         wrong = rows.suspects.size - off
-        between = " and ".join(reversed(group_names(estimate)))
         others = f", {off:,} off from their own" if off else ""
         verb = "looks" if wrong == 1 else "look"
-        return f"{count_of(wrong, n, 'row')} {verb} like the other group{others} ({between})"
+        return f"{count_of(wrong, n, 'row')} {verb} like the other group{others} ({names[1]} and {names[0]})"
     verb = "contradicts" if rows.suspects.size == 1 else "contradict"
     together = sum(kind == TOGETHER for kind in rows.kinds)
     of_these = f", {together:,} of them off together" if 0 < together < rows.suspects.size else ""

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsemean._fit.afterwards import sorted_uncertified, strongest_first
+from sparsemean._report.plot_data import rejection_p
+from sparsemean._report.wording import wording_of
 from sparsemean._stats import path
 from sparsemean._stats.planning import DEFAULT_ITERATIONS
 from sparsemean._util.checks import count_of, integer, pluralize
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import require
 from sparsemean.plots import _style
-from sparsemean.plots._style import ALARM, CHOSEN, CYCLE, GUIDE, SMALL, axes_for, dashed, entitle, group_names, shown
+from sparsemean.plots._style import ALARM, CHOSEN, CYCLE, GUIDE, SMALL, axes_for, dashed, entitle, shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,7 +55,7 @@ def plot_forest(
     extra, extra_means = seen.features[:others], seen.estimate[:others]
     lines = features.size + (1 + extra.size if extra.size else 0)
     ax = axes_for(ax, REST_OF_FIGURE + LINE * max(lines, 6))
-    ax.set_xlabel(_units(estimate))
+    ax.set_xlabel(f"{wording_of(estimate, shown=shown).test.effect}, in units of the data")
     if not lines:
         _style.say(ax, "no feature was selected: nothing to show")
         entitle(ax, _forest_title(estimate, features))
@@ -128,15 +130,6 @@ def _draw_uncertified(ax: Axes, means: FloatArray, places: IntArray) -> None:
     )  # fmt: skip
 
 
-def _units(estimate: Estimate) -> str:
-    if estimate.class_names is None:
-        return "mean, in units of the data"
-    reference, label = group_names(estimate)
-    what = "shift" if estimate.plan.walk.dealing == "pairs" else "difference within pairs"
-    what = "difference of means" if estimate.difference_test is not None else what
-    return f"{what}, {label} minus {reference}, in units of the data"
-
-
 def _forest_title(estimate: Estimate, features: IntArray) -> str:
     number, plan = estimate.support.size, estimate.plan
     title = f"{count_of(number, plan.n_features, 'feature')} selected"
@@ -170,15 +163,14 @@ def plot_path(
     n_iter: int | None = None,
     n_rest: int = 60,
     X: object = None,
-    covariate: object = None,
 ) -> Axes:
     """Draw |μ̂_t| on a logarithmic scale, of the 200 strongest selected features and the nearest of the rest.
 
     Parameters
     ----------
     estimate
-        The result of a fit; ``X`` is needed where it does not keep its data, with the ``covariate`` of the fit: both as
-        they were, in their order, or they are refused.
+        The result of a fit of one sample; ``X`` is needed where it does not keep its data: as they were, in their
+        order, or they are refused.
     ax
         Axes to draw on; new ones by default.
     n_iter
@@ -191,7 +183,7 @@ def plot_path(
     last = n_iter or plan.walk.estimate_at or DEFAULT_ITERATIONS
     selected = _strongest(estimate)
     features = np.concatenate((_strongest_rest(estimate, n_rest), selected))
-    size = np.abs(estimate.trajectory(features, last, X, covariate=covariate))
+    size = np.abs(estimate.trajectory(features, last, X))
     size, k = np.where(size > 0, size, np.nan), selected.size
     ax = axes_for(ax)
     ax.set_yscale("log")
@@ -231,8 +223,8 @@ def _strongest_rest(estimate: Estimate, n_rest: int) -> IntArray:
 
 
 def _draw_selected(ax: Axes, estimate: Estimate, selected: IntArray, size: FloatArray) -> None:
-    """Draw the selected features in the order in which they enter, and name the first ones."""
-    order = np.argsort(estimate.entry_time[selected], kind="stable")
+    """Draw the selected features in the order in which they leave zero, and name the first ones."""
+    order = np.argsort(-np.abs(estimate.beta[selected]), kind="stable")
     names = estimate.names(selected)
     ends = {}
     for rank, k in enumerate(order.tolist()):
@@ -300,27 +292,13 @@ def plot_volcano(estimate: Estimate, ax: Axes | None = None, *, labels: int = 12
         label = f"left out, one value only: {left_out.size:,}"
         ax.plot(estimate.beta[left_out], height[left_out], "x", color=GUIDE, markersize=6, zorder=3, label=label)
     _draw_rule(ax, estimate, line)
-    ax.set_xlabel(_lean(estimate))
+    test = wording_of(estimate, shown=shown).test
+    ax.set_xlabel(f"{test.lean}: {test.lean_meaning[0].lower()}{test.lean_meaning[1:]}")
     ax.set_ylabel("−log10 of the p-value")
     entitle(ax, f"{count_of(selected.size, height.size, 'feature')} selected")
     named = estimate.names(selected[: 10 * labels])
     _style.label_points(ax, estimate.beta[selected], height[selected], named, most=labels, colour=CHOSEN)
     return ax
-
-
-def rejection_p(estimate: Estimate) -> float | None:
-    """Return a p-value that parts the features the rule rejects from the others; None for the paper's rule.
-
-    With R of d rejected, Holm's next p-value is above level/(d − R) and the R before are not; those of Benjamini and
-    Hochberg are parted by R·level/d (one that could have been rejected alone, where none is).
-    """
-    plan, rule = estimate.plan, estimate.decision.rule
-    if plan.question.selection == "paper":
-        return None
-    rejected = estimate.support.size if plan.sizes else int(np.sum(estimate.decision.last >= plan.bad_rows))
-    line = rule.next_error(rejected if rule.step_down else max(1, rejected), plan.n_hypotheses)
-    # Features that other tests of the family reject let this one reject more: up to the largest p-value selected.
-    return max(line, float(estimate.p_values[estimate.support].max(initial=0.0))) if plan.sizes else line
 
 
 def _draw_rule(ax: Axes, estimate: Estimate, line: float | None) -> None:
@@ -333,15 +311,3 @@ def _draw_rule(ax: Axes, estimate: Estimate, line: float | None) -> None:
     if np.isfinite(beta):
         dashed(ax.axvline, -beta, zorder=2)
         dashed(ax.axvline, beta, zorder=2, label=f"the paper's rule: |β| from {beta:.3f}")
-
-
-def _lean(estimate: Estimate) -> str:
-    """Say what β is."""
-    if estimate.plan.walk.dealing == "pairs":
-        reference, label = group_names(estimate)
-        if estimate.plan.question.target == "mean":
-            return f"β: influence sums of {label} less those of {reference}, from −1 to 1"
-        return f"Cliff's delta: share of pairs with {label} above {reference} less those with it below"
-    null = "zero" if estimate.shift is None else "the null value"
-    what = "bucket means" if max(estimate.plan.walk.bucket_sizes) > 1 else "rows"
-    return f"β: share of {what} above {null} less the share below"

@@ -248,12 +248,13 @@ class Estimate(LeftThere):
     def entry_time(self) -> FloatArray:
         """First iteration with |μ̂_t| ≥ α, of every feature, on the unbounded path; infinity for one that never moves.
 
+        NaN where no buckets were counted: of groups, and of means.
         Under the paper's rule a feature that has a bucket mean within α of zero is read again, the first time this
         is asked for; elsewhere paths are in units of their own and the counts settle them.
         """
-        scales = {"alpha": self.plan.walk.alpha, "eta": self.plan.walk.eta}
         if self.counts is None:
-            return path.entry_of_rate(self.beta, **scales)
+            return np.full(self.mean.size, np.nan)
+        scales = {"alpha": self.plan.walk.alpha, "eta": self.plan.walk.eta}
         counts, entry = self.counts, np.empty(self.mean.size)
         for index, size in enumerate(self.plan.walk.bucket_sizes):
             at = np.flatnonzero(self.bucket_size == size)
@@ -329,7 +330,7 @@ class Estimate(LeftThere):
         """
         from sparsemean._fit.afterwards import at
 
-        return at(self, contamination)
+        return at([self], contamination)[0]
 
     def curve(self) -> pd.DataFrame:
         """Return how many features are selected at each contamination, a row wherever that changes.
@@ -376,15 +377,13 @@ class Estimate(LeftThere):
             raise InputError("level", "be a number between 0 and 1, both excluded", repr(level))
         from sparsemean._fit.afterwards import intervals_of, rows_of
 
-        return intervals_of(self, columns, 1.0 - level, rows_of(self, X, covariate, columns))
+        data = rows_of(self, X, covariate, columns)
+        return intervals_of(self, columns, 1.0 - level, data.table, data)
 
-    def trajectory(
-        self, features: Any, n_iter: int | None = None, X: Any = None, *, covariate: Any = None
-    ) -> FloatArray:
+    def trajectory(self, features: Any, n_iter: int | None = None, X: Any = None) -> FloatArray:
         """Return μ̂_t for t = 0 … n_iter of some features, a column each, in original units.
 
-        With ``target="mean"`` it is that of single rows, which goes to their median. For two groups with more than 500
-        rows the iteration runs on the differences of 500 evenly spaced order statistics of each.
+        With ``target="mean"`` it is that of single rows, which goes to their median. Groups have no paths.
 
         Parameters
         ----------
@@ -392,20 +391,23 @@ class Estimate(LeftThere):
             By number or by name.
         n_iter : int, optional
             Defaults to the number of iterations behind the values, 400 where they are the limit of the iteration.
-        X, covariate : array or data frame, optional
-            The data of the fit, and what they were adjusted for: needed, and compared, as by `interval`.
+        X : array or data frame, optional
+            The data of the fit: needed, and compared, as by `interval`.
 
         Returns
         -------
         ndarray of shape (n_iter + 1, number of features)
             The path of each feature.
         """
+        if self.labels is not None:
+            advice = "no test of groups rests on iterations; interval() and plot_forest() show shifts"
+            raise InputError("result", "be of one sample to have paths", "one of groups", advice)
         columns, last = self._columns(features), self.plan.walk.estimate_at or DEFAULT_ITERATIONS
         if n_iter is not None:
             last = integer(n_iter, argument="n_iter", least=0, rule="be an integer of at least 0")
         from sparsemean._fit.afterwards import rows_of, walks_of
 
-        return walks_of(self, columns, last, rows_of(self, X, covariate, columns))
+        return walks_of(self, columns, last, rows_of(self, X, columns=columns))
 
     def plot_path(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw |μ̂_t|: the selected features rise one after the other, the rest stays down."""

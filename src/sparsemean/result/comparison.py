@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -122,9 +122,9 @@ class Comparison:
         Comparison
             All tests, decided again together.
         """
-        from sparsemean._fit.afterwards import compared_at
+        from sparsemean._fit.afterwards import at
 
-        return compared_at(self, contamination)
+        return replace(self, results=dict(zip(self.results, at(tests_of(self), contamination), strict=True)))
 
     def curve(self) -> pd.DataFrame:
         """Return how many features each test selects at each share of bad rows, see `Estimate.curve`.

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import base64
-import csv
 import json
-import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -18,7 +16,7 @@ from sparsemean._util.files import replacing
 from sparsemean.errors import require
 from sparsemean.studies import figures, published
 from sparsemean.studies.engine import Store, alone
-from sparsemean.studies.figures import Options, Outcome, Record, TableRow, collect, made_with
+from sparsemean.studies.figures import Options, Outcome, Record, TableRow, collect, made_with, write_table
 from sparsemean.studies.figures.sweeps import trials_folder
 
 if TYPE_CHECKING:
@@ -35,7 +33,7 @@ figure { margin: 1rem 0; } .faint { color: var(--faint); font-size: .9rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .2rem .7rem .2rem 0; text-align: right; border-bottom: 1px solid var(--rule); white-space: nowrap; }
-.text { text-align: left; }
+:is(th, td):first-child { text-align: left; }
 pre { overflow-x: auto; font-size: .8rem; } nav a { margin-right: 1rem; }
 """
 
@@ -43,15 +41,24 @@ FEW = 5
 """Trials below which a standard deviation says little."""
 
 
-def write(records: Sequence[Record], options: Options, left_out: Sequence[str]) -> tuple[Path, published.Summary]:
-    """Write ``index.html`` and ``agreement.csv``; return the page's path and how all figures agree."""
-    rows = [row for record in records for row in record.agreement or []]
-    _write_csv(rows, options.out / "agreement.csv")
-    summary = published.summarise(_frame(rows, published.COLUMNS))
-    target = options.out / "index.html"
-    with replacing(target) as temporary:
-        temporary.write_text(render(records, summary, options, left_out), encoding="utf-8")
-    return target, summary
+@dataclass(frozen=True, slots=True, eq=False)
+class Report:
+    """Where the page is, and how the figures on it agree with the published points."""
+
+    page: Path
+    summary: published.Summary
+    left_out: list[str]
+
+
+def write_page(options: Options) -> Report:
+    """Write ``index.html`` and ``agreement.csv`` from every figure that was made with these options."""
+    records, left_out = collect(options, in_order())
+    rows = _frame([row for record in records for row in record.agreement or []], published.COLUMNS)
+    write_table(rows[list(published.COLUMNS)], options.out / "agreement.csv")
+    report = Report(options.out / "index.html", published.summarise(rows), left_out)
+    with replacing(report.page) as temporary:
+        temporary.write_text(render(records, report.summary, options, left_out), encoding="utf-8")
+    return report
 
 
 def render(records: Sequence[Record], summary: published.Summary, options: Options, left_out: Sequence[str]) -> str:
@@ -89,15 +96,12 @@ def _contents(records: Iterable[Record]) -> str:
 
 
 def _agreement(records: Sequence[Record], summary: published.Summary, *, few: bool) -> str:
+    import pandas as pd
+
     if not summary.points:
         return ""
-    rows = []
-    for record in records:
-        if record.agreement:
-            one = published.summarise(_frame(record.agreement, published.COLUMNS))
-            rows.append([record.name, one.points, one.within, f"{one.share:.1%}"])
-    outside = summary.outside
-    far = [[row[name] for name in published.COLUMNS] for row in outside.to_dict("records")]
+    each = [(one.name, published.summarise(_frame(one.agreement))) for one in records if one.agreement]
+    counts = [(name, one.points, one.within, f"{one.share:.1%}") for name, one in each]
     caution = " So few trials hardly tell their own spread: many a |z| above 3 is chance." if few else ""
     return "\n".join(
         [
@@ -107,10 +111,9 @@ def _agreement(records: Sequence[Record], summary: published.Summary, *, few: bo
                 "squared standard errors. Where neither side varies, equal means (to a millionth, what rounding "
                 f"makes) have z = 0. agreement.csv has every point.{caution}"
             ),
-            _table(["figure", "points", "|z| ≤ 3", "share"], rows),
-            f"<details><summary>The {len(far)} points with |z| &gt; 3</summary>"
-            + _table(list(published.COLUMNS), far)
-            + "</details>",
+            _table(pd.DataFrame(counts, columns=["figure", "points", "|z| ≤ 3", "share"])),
+            f"<details><summary>The {len(summary.outside)} points with |z| &gt; 3</summary>"
+            f"{_table(summary.outside)}</details>",
         ]
     )
 
@@ -119,9 +122,8 @@ def _better(rows: list[TableRow]) -> str:
     if not rows:
         return ""
     table = _frame(rows)
-    by_figure = published.better_by_figure(table)
-    columns = ["figure", "panel", "distribution", "points", "share", "ratio", "worst"]
-    cells = by_figure.assign(share=by_figure["share"].map("{:.0%}".format))[columns].to_numpy(dtype=object).tolist()
+    of_figure = published.better_by_figure(table)
+    shown = of_figure.assign(below=of_figure["share"].map("{:.0%}".format)).drop(columns="share")
     below = int(table["below"].sum())
     return "\n".join(
         [
@@ -131,7 +133,7 @@ def _better(rows: list[TableRow]) -> str:
                 "default is below the smallest published median of a method that does not see the truth. Ratios are "
                 "ours over that smallest one: below 1 is better."
             ),
-            _table(["figure", "panel", "distribution", "points", "below", "middle ratio", "largest ratio"], cells),
+            _table(shown.rename(columns={"ratio": "middle ratio", "worst": "largest ratio"})),
         ]
     )
 
@@ -140,14 +142,13 @@ def _figure(record: Record, out: Path) -> str:
     compared = ""
     if record.agreement:
         compared = published.summarise(_frame(record.agreement, published.COLUMNS)).sentence() + "."
-    head = list(record.table[0]) if record.table else []
     return "\n".join(
         [
             f'<section id="{escape(record.name)}"><h2>{escape(record.name)}: {escape(record.title)}</h2>',
             *(_image(out / name, record.title) for name in record.images),
             _paragraph(compared) if compared else "",
             _list(record.notes),
-            _table(head, [list(row.values()) for row in record.table]) if head else "",
+            _table(_frame(record.table)) if record.table else "",
             "<details><summary>Settings</summary><pre>"
             + escape(json.dumps(record.settings, indent=1, ensure_ascii=False))
             + "</pre></details></section>",
@@ -172,25 +173,9 @@ def _list(sentences: Iterable[str]) -> str:
     return f"<ul>{items}</ul>" if items else ""
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    lines = [list(row) for row in rows]
-    kinds = [_kind(cell) for cell in lines[0]] if lines else [""] * len(head)
-    top = "".join(f"<th{kind}>{escape(str(name))}</th>" for name, kind in zip(head, kinds, strict=True))
-    body = "".join(
-        "<tr>" + "".join(f"<td{_kind(cell)}>{escape(_cell(cell))}</td>" for cell in line) + "</tr>" for line in lines
-    )
-    return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
-
-
-def _kind(cell: object) -> str:
-    """Words begin at the left of their column, numbers and shares end at its right."""
-    return ' class="text"' if isinstance(cell, str) and not cell.endswith("%") else ""
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, float):
-        return "–" if math.isnan(value) else f"{value:.4g}"
-    return "–" if value is None else str(value)
+def _table(frame: pd.DataFrame) -> str:
+    table = frame.to_html(index=False, border=0, na_rep="–", float_format="{:.4g}".format, justify="unset")
+    return f'<div class="wide">{table}</div>'
 
 
 def _frame(rows: list[TableRow], columns: Sequence[str] | None = None) -> pd.DataFrame:
@@ -200,39 +185,11 @@ def _frame(rows: list[TableRow], columns: Sequence[str] | None = None) -> pd.Dat
     return frame.astype({"z": float}) if "z" in frame else frame
 
 
-def _write_csv(rows: list[TableRow], path: Path) -> None:
-    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, published.COLUMNS, extrasaction="ignore")
-        writer.writeheader()
-        writer.writerows(rows)
-
-
 # Make figures one after the other; after each, what is known of all of them is on one page.
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Made:
-    """A figure that was made, and how long it took."""
-
-    outcome: Outcome
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Report:
-    """Where the page is, and how the figures on it agree with the published points."""
-
-    page: Path
-    summary: published.Summary
-    left_out: list[str]
-
-
 def reproduce(
-    names: Sequence[str],
-    options: Options,
-    *,
-    starting: Callable[[str], None] | None = None,
-    made: Callable[[Made], None] | None = None,
+    names: Sequence[str], options: Options, *, made: Callable[[Outcome, float], None] | None = None
 ) -> Report:
     """Make the figures called ``names``, all where none is named, and the page.
 
@@ -242,40 +199,27 @@ def reproduce(
         Names of `figures.available`.
     options
         How they are made, and where they go.
-    starting, made
-        Are told the name of a figure when it begins and what became of it when it is done.
+    made
+        Is told what became of a figure when it is done, and the seconds that it took.
     """
-    chosen = [(name, figures.find(name)) for name in (list(dict.fromkeys(names)) or in_order())]
+    chosen = [figures.find(name) for name in (list(dict.fromkeys(names)) or in_order())]
     if options.trials is not None:
         integer(options.trials, argument="trials", least=1, rule="be a positive integer")
     integer(options.seed, argument="seed", least=0, rule="be an integer of at least 0")
-    _drawable()
+    require("matplotlib", extra="plots", purpose="drawing a figure").use("agg")  # refused at once, and without a screen
     Store(trials_folder(options.out), options.seed)  # refuses a folder that cannot be written before anything is run
     with alone(options.out):
         report = write_page(options)
-        for name, module in chosen:
-            if starting is not None:
-                starting(name)
+        for module in chosen:
             began = time.perf_counter()
             outcome = module.make(options)
             Record.of(outcome, options).write(options.out)
             report = write_page(options)
             if made is not None:
-                made(Made(outcome, time.perf_counter() - began))
+                made(outcome, time.perf_counter() - began)
     return report
 
 
 def in_order() -> list[str]:
     """List the figures as the paper has them: those of the text, then the appendix, then what is measured besides."""
     return sorted(figures.available(), key=lambda name: (not name.startswith("fig"), name))
-
-
-def write_page(options: Options) -> Report:
-    """Write ``index.html`` and ``agreement.csv`` from every figure that was made with these options."""
-    records, left_out = collect(options, in_order())
-    return Report(*write(records, options, left_out), left_out)
-
-
-def _drawable() -> None:
-    """Refuse at once where pictures cannot be drawn, and draw without a screen."""
-    require("matplotlib", extra="plots", purpose="drawing a figure").use("agg")

@@ -226,12 +226,11 @@ def _fitted(
         numbers = {first: _numbers(result, slice(k * d, (k + 1) * d), radius=radius) for k, first in enumerate(firsts)}
     else:
         order = tests.classes.tolist()
-        options = {"selection_rule" if name == "selection" else name: value for name, value in params.items()}
         reference = two_sample.REST_NAME if tests.reference == REST else order[tests.reference]
         found = two_sample.compare(
             table, tests.labels, reference=reference, only=[order[first] for first in firsts],
             groups=design.labels.get("donors"), strata=design.labels.get("batch"),
-            called={"y": "groupby", "groups": "donors", "strata": "batch"}, **options,
+            called={"y": "groupby", "groups": "donors", "strata": "batch"}, **params,
         )  # fmt: skip
         result, everything = found.result, slice(0, table.shape[1])
         numbers = {

@@ -1,6 +1,6 @@
 """Chunks are counted where they lie: what each tells adds up in a tree, and only that and chosen columns travel.
 
-Whole blocks of 64 rows are counted in the chunk they lie in, those that two chunks share where the chunks meet. Where
+Whole blocks of 64 rows are counted in the chunk they lie in, those that chunks share where the chunks meet. Where
 buckets take rows from anywhere (the paper's dealing, and subjects) whole columns are put together on the workers first.
 """
 
@@ -8,25 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, Unpack
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from sparsemean._counts import merging
-from sparsemean._counts.engines import How, Mask, engine_of
-from sparsemean._counts.engines.host import map_means
+from sparsemean._counts.engines import Engine, Mask, engine_of
 from sparsemean._counts.sketch import Sketch, sketch_rows
 from sparsemean._data import as_table
 from sparsemean._data.dask import Dask, check_held, ends
-from sparsemean._data.source import Array, NonFiniteValue, as_dense
+from sparsemean._data.source import NonFiniteValue
 from sparsemean._data.table import Table
 from sparsemean._kernels import cpu
 from sparsemean._kernels.influence import InfluenceSums
-from sparsemean._stats.buckets import assign_places, block_spans
 from sparsemean._util.cluster import run
-from sparsemean._util.records import BLOCK, BucketSpec, CellCounts, Counts, FloatArray, IntArray, Partition
+from sparsemean._util.records import BucketSpec, CellCounts, Counts, FloatArray, IntArray, Partition
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,64 +32,11 @@ if TYPE_CHECKING:
 
     from sparsemean._data.source import Block
 
-__all__ = ["count", "influence_sums", "map_means", "rank_counts"]
-MOST_BETWEEN = 0.1
-"""Share of the rows in blocks that lie in no chunk, at most: they are put together for each chunk of columns."""
 FAN_IN = 8
 """Sketches that are added up in one task."""
 T = TypeVar("T")
 Bad = NonFiniteValue | InputError
 """What is wrong with a chunk: returned, as it is bad input, and no reason to try again."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BlocksOfChunks:
-    """Rows in the order of their buckets: those of blocks that lie in one chunk, and those of blocks between chunks."""
-
-    inside: npt.NDArray[np.int32]
-    """From the first row of their chunk."""
-    offsets: IntArray
-    """Where those of each chunk begin."""
-    between: IntArray
-
-    def partition(self, i: int, sizes: tuple[int, ...]) -> Partition | None:
-        """Return how the rows of a chunk are partitioned; None where no block lies in it."""
-        return _partition_of(self.inside[self.offsets[i] : self.offsets[i + 1]].astype(np.intp), sizes)
-
-    def partition_between(self, sizes: tuple[int, ...]) -> Partition | None:
-        """Return how the rows of blocks between chunks are partitioned, numbered among themselves."""
-        return _partition_of(np.searchsorted(np.sort(self.between), self.between), sizes)
-
-    def rows_between(self, first: int, last: int) -> IntArray:
-        """Return those of a chunk, from its first row."""
-        return np.sort(self.between[(self.between >= first) & (self.between < last)]) - first
-
-
-def _partition_of(rows: IntArray, sizes: tuple[int, ...]) -> Partition | None:
-    return assign_places(np.arange(rows.size), sizes).of_rows(rows) if rows.size else None
-
-
-def blocks_of_chunks(partition: Partition, rows: list[int]) -> BlocksOfChunks | None:
-    """Return how the blocks of a partition lie in chunks; None where many lie in none, or there are no blocks."""
-    spans = block_spans(partition)
-    if spans is None:
-        return None
-    lows, highs = spans
-    first, last = np.searchsorted(lows, rows[:-1]), np.searchsorted(highs, rows[1:], side="right")
-    inside, between, offsets = [], [], [0]
-    behind = 0
-    for chunk, (a, b) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
-        a = max(a, behind)
-        b = max(a, b)
-        between.append(partition.order[BLOCK * behind : BLOCK * a])
-        inside.append((partition.order[BLOCK * a : BLOCK * b] - rows[chunk]).astype(np.int32))
-        offsets.append(offsets[-1] + inside[-1].size)
-        behind = b
-    between.append(partition.order[BLOCK * behind :])
-    across = np.concatenate(between)
-    if across.size > MOST_BETWEEN * partition.n_rows:
-        return None
-    return BlocksOfChunks(np.concatenate(inside), np.array(offsets), across)
 
 
 # One pass over chunks: each is computed once, where it lies, and what is made of it goes to whoever asked.
@@ -165,22 +109,6 @@ def _good(table: Table, found: T | Bad, *, skip_missing: bool) -> T:
     return found
 
 
-def _listening(
-    table: Table, number: int, take: Callable[[int, T], None], **how: Unpack[How]
-) -> Callable[[int, T | Bad], None]:
-    """Return what is told of each of a number of chunks: it refuses what is bad, and says how much is done."""
-    done, progress = 0, how.get("progress")
-
-    def on_result(chunk: int, found: T | Bad) -> None:
-        nonlocal done
-        take(chunk, _good(table, found, skip_missing=how.get("skip_missing", False)))
-        done += 1
-        if progress is not None:
-            progress(done / number)
-
-    return on_result
-
-
 # Counts of signs, which add up in a tree.
 
 
@@ -188,7 +116,8 @@ def _listening(
 class Job:
     """How the rows of chunks are partitioned, and which columns are kept.
 
-    The first ``n`` rows are partitioned by ``seed`` and their number; by ``partition`` where there is one.
+    Rows are partitioned by ``seed`` and their number among those that ``rows`` flags, None for all; by ``partition``
+    where there is one.
     """
 
     keep: IntArray
@@ -196,10 +125,8 @@ class Job:
     skip_missing: bool
     sizes: tuple[int, ...]
     seed: int
-    n: int
+    rows: Mask | None
     partition: Partition | None
-    blocks: BlocksOfChunks | None
-    """How blocks of rows that were partitioned anew lie in chunks."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -208,90 +135,146 @@ class ChunkResult:
 
     counted: Sketch | Counts | None
     kept: FloatArray | None = None
-    between: Array | None = None
-    """Rows of blocks that do not lie in one chunk."""
 
 
-def count(
-    table: Table, spec: BucketSpec, *, keep: IntArray | None = None, **how: Unpack[How]
-) -> tuple[Counts, FloatArray | None]:
-    """Compute every chunk once, where it lies.
+class DaskEngine(Engine):
+    """Computes every chunk once, where it lies, by one thread of whoever computes it; columns are put together here."""
 
-    ``n_jobs`` has no meaning here: each chunk is counted by one thread of whoever computes it.
-    """
-    import dask
+    def count(
+        self, table: Table, spec: BucketSpec, *, keep: IntArray | None = None
+    ) -> tuple[Counts, FloatArray | None]:
+        """Count chunks, and add up what stands above each other in a tree; the columns ``keep`` come here."""
+        import dask
 
-    source, partition = _source(table), spec.partition
-    if keep is not None:
-        check_held(source.shape[0], keep.size)
-    array = source.pieces()
-    blocks = None if partition.seed is not None else blocks_of_chunks(partition, ends(array.chunks[0]))
-    if partition.seed is None and blocks is None:
-        array = source.whole_columns()
-    job, grid = _job(spec, keep, blocks), _grid_of(array)
-    sent_once = dask.delayed((job, grid), traverse=False, pure=False)
-    chunks = _per_chunk(array, partial(_count, job=job, grid=grid), skip_missing=spec.skip_missing)
-    kept = None if keep is None else np.empty((source.shape[0], keep.size), order="F")
+        source, partition = _source(table), spec.partition
+        if keep is not None:
+            check_held(source.shape[0], keep.size)
+        array = source.whole_columns() if partition.seed is None else source.pieces()
+        job, grid = _job(spec, keep, source.shape[0]), _grid_of(array)
+        chunks = _per_chunk(array, partial(_count, job=job), skip_missing=spec.skip_missing)
+        kept = None if keep is None else np.empty((source.shape[0], keep.size), order="F")
 
-    def take(chunk: int, values: FloatArray | None) -> None:
-        if kept is not None and values is not None:
-            rows, columns = grid.at(*divmod(chunk, len(chunks[0])))
-            low, high = np.searchsorted(job.keep, (columns.start, columns.stop))
-            kept[rows, low:high] = values
+        def take(rows: slice, columns: slice, values: FloatArray | None) -> None:
+            if kept is not None and values is not None:
+                low, high = np.searchsorted(job.keep, (columns.start, columns.stop))
+                kept[rows, low:high] = values
 
-    watched = [dask.delayed(_kept_columns, pure=False)(chunk) for row in chunks for chunk in row]
-    heard = _listening(table, len(watched), take, skip_missing=spec.skip_missing, progress=how.get("progress"))
-    totals = run(watched, [_tree(column, sent_once, j) for j, column in enumerate(zip(*chunks, strict=True))], heard)
-    total = cpu.no_counts(partition, table.shape[1], missing=spec.skip_missing)
-    for j, counts in enumerate(totals):
-        total.add_columns(grid.at(0, j)[1], _good(table, counts, skip_missing=spec.skip_missing))
-    return total.settled(), kept
+        watched = [[dask.delayed(_kept_columns, pure=False)(chunk) for chunk in row] for row in chunks]
+        trees = [_tree(column) for column in zip(*chunks, strict=True)]
+        totals = self._run(table, grid, watched, take, trees, skip_missing=spec.skip_missing)
+        total = cpu.no_counts(partition, table.shape[1], missing=spec.skip_missing)
+        for j, counts in enumerate(totals):
+            total.add_columns(grid.at(0, j)[1], _good(table, counts, skip_missing=spec.skip_missing))
+        return total.settled(), kept
+
+    def rank_counts(
+        self, table: Table, cells: IntArray, strata: IntArray, against: IntArray, *, skip_missing: bool = False
+    ) -> CellCounts:
+        """Compare cells of rows on whole columns, put together by whoever computes them."""
+        array, d = _source(table).whole_columns(), table.shape[1]
+
+        def work(part: Table, _rows: slice, _columns: slice) -> CellCounts:
+            return engine_of(part.source, n_jobs=1).rank_counts(part, cells, strata, against, skip_missing=skip_missing)
+
+        total = CellCounts(
+            np.empty((3, strata.size, d), dtype=np.int64),
+            np.empty((against.shape[0], 6, strata.size, d), dtype=np.int64),
+        )
+
+        def take(_rows: slice, columns: slice, counts: CellCounts) -> None:
+            total.own[..., columns], total.pairs[..., columns] = counts
+
+        chunks = _per_chunk(array, work, skip_missing=skip_missing)
+        self._run(table, _grid_of(array), chunks, take, skip_missing=skip_missing)
+        return total
+
+    def influence_sums(
+        self,
+        table: Table,
+        centres: FloatArray,
+        unit: FloatArray,
+        kappa: float,
+        *,
+        rows: Mask | None = None,
+        skip_missing: bool = False,
+    ) -> InfluenceSums:
+        """Add up every chunk where it lies; sums of chunks add up."""
+        array, total = _source(table).pieces(), InfluenceSums.blank(*centres.shape)
+
+        def work(part: Table, across: slice, columns: slice) -> InfluenceSums:
+            used = None if rows is None else rows[across]
+            return engine_of(part.source, n_jobs=1).influence_sums(
+                part, centres[:, columns], unit[columns], kappa, rows=used, skip_missing=skip_missing
+            )
+
+        def take(_rows: slice, columns: slice, found: InfluenceSums) -> None:
+            total.add(columns, found)
+
+        chunks = _per_chunk(array, work, skip_missing=skip_missing)
+        self._run(table, _grid_of(array), chunks, take, skip_missing=skip_missing)
+        return total
+
+    def _run(
+        self,
+        table: Table,
+        grid: ChunkGrid,
+        chunks: list[list[Delayed]],
+        take: Callable[[slice, slice, T], None],
+        others: Sequence[Delayed] = (),
+        *,
+        skip_missing: bool,
+    ) -> list[Any]:
+        """Compute what is made of every chunk, and ``others``, which are returned; refuse what is bad.
+
+        ``take`` is told the rows and columns of a chunk and what was made of it, as soon as that is known.
+        """
+        every, told = [chunk for row in chunks for chunk in row], 0
+
+        def heard(number: int, found: T | Bad) -> None:
+            nonlocal told
+            take(*grid.at(*divmod(number, len(chunks[0]))), _good(table, found, skip_missing=skip_missing))
+            told += 1
+            self.done(told / len(every))
+
+        return run(every, others, heard)
 
 
-def _job(spec: BucketSpec, keep: IntArray | None, blocks: BlocksOfChunks | None) -> Job:
-    partition, nothing = spec.partition, np.empty(0, dtype=np.intp)
+def _job(spec: BucketSpec, keep: IntArray | None, n: int) -> Job:
+    partition, nothing, rows = spec.partition, np.empty(0, dtype=np.intp), None
+    if partition.seed is not None and partition.n_rows < n:
+        rows = np.zeros(n, dtype=bool)
+        rows[partition.order] = True
     return Job(
         keep=nothing if keep is None else keep,
         null=spec.null,
         skip_missing=spec.skip_missing,
         sizes=tuple(partition.sizes[level] for level in partition.wanted),
         seed=partition.seed or 0,
-        n=partition.n_rows,
-        partition=None if partition.seed is not None or blocks else replace(partition, bucket_of_row=nothing),
-        blocks=blocks,
+        rows=rows,
+        partition=None if partition.seed is not None else replace(partition, bucket_of_row=nothing),
     )
 
 
-def _count(table: Table, rows: slice, columns: slice, *, job: Job, grid: ChunkGrid) -> ChunkResult:
+def _count(table: Table, rows: slice, columns: slice, *, job: Job) -> ChunkResult:
     """Count one chunk."""
     low, high = np.searchsorted(job.keep, (columns.start, columns.stop))
     kept = table.source.take(job.keep[low:high] - columns.start) if high > low else None
     null = None if job.null is None else job.null[columns]
-    if job.blocks is not None:
-        i = int(np.searchsorted(grid.rows, rows.start, side="right")) - 1
-        partition, between = job.blocks.partition(i, job.sizes), job.blocks.rows_between(rows.start, rows.stop)
-        counts = None if partition is None else _counts(table, partition, null, job)
-        return ChunkResult(counts, kept, as_dense(_everything(table)[between]))
-    if job.partition is not None:
-        return ChunkResult(_counts(table, job.partition, null, job), kept)
-    return ChunkResult(_sketch(table, rows.start, null=null, job=job), kept)
-
-
-def _counts(table: Table, partition: Partition, null: FloatArray | None, job: Job) -> Counts:
-    counts, _ = engine_of(table.source).count(table, BucketSpec(partition, null, job.skip_missing), n_jobs=1)
-    return counts
-
-
-def _everything(table: Table) -> Block:
-    return table.source.block(slice(0, table.shape[0]), slice(0, table.shape[1]))
+    if job.partition is None:
+        return ChunkResult(_sketch(table, rows.start, null=null, job=job), kept)
+    spec = BucketSpec(job.partition, null, job.skip_missing)
+    return ChunkResult(engine_of(table.source, n_jobs=1).count(table, spec)[0], kept)
 
 
 def _sketch(table: Table, first_row: int, *, null: FloatArray | None, job: Job) -> Sketch | None:
     """Sketch the rows of a chunk that are partitioned; None where none is."""
-    if first_row >= job.n:
-        return None
-    if first_row + table.shape[0] > job.n:
-        table = as_table(_everything(table)[: job.n - first_row])
+    if job.rows is not None:
+        here = job.rows[first_row : first_row + table.shape[0]]
+        if not here.any():
+            return None
+        if not here.all():
+            table = as_table(table.source.block(slice(0, here.size), slice(0, table.shape[1]))[here])
+        first_row = int(np.count_nonzero(job.rows[:first_row]))
     return sketch_rows(
         table, first_row, seed=job.seed, bucket_sizes=job.sizes, null=0.0 if null is None else null,
         missing="omit" if job.skip_missing else "raise", n_jobs=1,
@@ -303,14 +286,14 @@ def _kept_columns(chunk: ChunkResult | Bad) -> FloatArray | Bad | None:
     return chunk.kept if isinstance(chunk, ChunkResult) else chunk
 
 
-def _tree(chunks: Sequence[Delayed], job: Delayed, j: int) -> Delayed:
+def _tree(chunks: Sequence[Delayed]) -> Delayed:
     """Add up chunks that stand above each other, a few neighbours at a time."""
     import dask
 
     level = list(chunks)
     while len(level) > FAN_IN:
         level = [dask.delayed(_merged, pure=False)(level[k : k + FAN_IN]) for k in range(0, len(level), FAN_IN)]
-    return dask.delayed(_ended, pure=False)(level, job, j)
+    return dask.delayed(_ended, pure=False)(level)
 
 
 def _merged(parts: list[ChunkResult | Bad]) -> ChunkResult | Bad:
@@ -318,84 +301,16 @@ def _merged(parts: list[ChunkResult | Bad]) -> ChunkResult | Bad:
     good = [part for part in parts if isinstance(part, ChunkResult)]
     if len(good) < len(parts):
         return next(part for part in parts if not isinstance(part, ChunkResult))
-    blocks = [part.between for part in good if part.between is not None]
-    if blocks:
-        counted = [part.counted for part in good if isinstance(part.counted, Counts)]
-        return ChunkResult(reduce(Counts.plus, counted) if counted else None, between=np.concatenate(blocks))
     sketches = [part.counted for part in good if isinstance(part.counted, Sketch)]
     return ChunkResult(merging.add_sketches(sketches) if sketches else None)
 
 
-def _ended(parts: list[ChunkResult | Bad], told: tuple[Job, ChunkGrid], j: int) -> Counts | Bad:
+def _ended(parts: list[ChunkResult | Bad]) -> Counts | Bad:
     """Return the counts of some columns: nothing more comes."""
-    job, grid = told
-    total = parts[0] if job.partition is not None else _merged(parts)
+    total = _merged(parts) if len(parts) > 1 else parts[0]
     if not isinstance(total, ChunkResult):
         return total
-    if job.blocks is not None:
-        return _with_between(total, job, job.blocks, grid.at(0, j)[1])
     if isinstance(total.counted, Sketch):
         return merging.close_blocks(total.counted).counts
     assert total.counted is not None
     return total.counted
-
-
-def _with_between(total: ChunkResult, job: Job, blocks: BlocksOfChunks, columns: slice) -> Counts | Bad:
-    """Return the counts of some columns with those of the blocks that lie in no chunk."""
-    assert not isinstance(total.counted, Sketch)
-    partition = blocks.partition_between(job.sizes)
-    if partition is None:
-        assert total.counted is not None
-        return total.counted
-    try:
-        null = None if job.null is None else job.null[columns]
-        counts = _counts(as_table(total.between), partition, null, job)
-    except InputError as error:
-        return error
-    return counts if total.counted is None else total.counted.plus(counts)
-
-
-# Groups, on whole columns put together by whoever computes them; and sums of bounded influences.
-
-
-def rank_counts(table: Table, cells: IntArray, strata: IntArray, against: IntArray, **how: Unpack[How]) -> CellCounts:
-    """Compare cells of rows on whole columns."""
-    array, d, skip_missing = _source(table).whole_columns(), table.shape[1], how.get("skip_missing", False)
-
-    def work(part: Table, _rows: slice, _columns: slice) -> CellCounts:
-        return engine_of(part.source).rank_counts(part, cells, strata, against, skip_missing=skip_missing, n_jobs=1)
-
-    chunks, grid = _per_chunk(array, work, skip_missing=skip_missing)[0], _grid_of(array)
-    total = CellCounts(
-        np.empty((3, strata.size, d), dtype=np.int64), np.empty((against.shape[0], 6, strata.size, d), dtype=np.int64)
-    )
-
-    def take(chunk: int, counts: CellCounts) -> None:
-        part = total.of(grid.at(0, chunk)[1])
-        part.own[:], part.pairs[:] = counts
-
-    run(chunks, [], _listening(table, len(chunks), take, **how))
-    return total
-
-
-def influence_sums(
-    table: Table, centres: FloatArray, unit: FloatArray, kappa: float, *, rows: Mask | None = None, **how: Unpack[How]
-) -> InfluenceSums:
-    """Add up every chunk where it lies; sums of chunks add up."""
-    array, skip_missing = _source(table).pieces(), how.get("skip_missing", False)
-
-    def work(part: Table, across: slice, columns: slice) -> InfluenceSums:
-        used = None if rows is None else rows[across]
-        return engine_of(part.source).influence_sums(
-            part, centres[:, columns], unit[columns], kappa, rows=used, skip_missing=skip_missing, n_jobs=1
-        )
-
-    chunks, grid = _per_chunk(array, work, skip_missing=skip_missing), _grid_of(array)
-    total, across = InfluenceSums.blank(*centres.shape), len(chunks[0])
-
-    def take(chunk: int, found: InfluenceSums) -> None:
-        total.add(grid.at(0, chunk % across)[1], found)
-
-    every = [chunk for row in chunks for chunk in row]
-    run(every, [], _listening(table, len(every), take, **how))
-    return total

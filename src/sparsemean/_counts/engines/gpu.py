@@ -12,17 +12,15 @@ from contextlib import ExitStack
 from functools import partial
 from queue import SimpleQueue
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple, Unpack
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sparsemean._counts.engines import How, Mask, Progress, Work, refusing
-from sparsemean._counts.engines.host import Piece, any_pieces, dense_parts, keep_columns, pieces_of
-from sparsemean._counts.engines.host import rank_counts as rank_counts_on_host
+from sparsemean._counts.engines import Engine, Mask, Piece, any_pieces, dense_parts, keep_columns, pieces_of, refusing
 from sparsemean._data.gpu import DeviceArray, device_errors
 from sparsemean._data.source import Array, Dense, Source, as_dense, cut
 from sparsemean._data.table import Table
-from sparsemean._kernels import NotFiniteError, cpu, gpu, gpu_blocks, influence
+from sparsemean._kernels import NotFiniteError, gpu, gpu_blocks, influence
 from sparsemean._kernels.memory_layout import count_threads
 from sparsemean._util.records import BLOCK, BucketSpec, CellCounts, Counts, FloatArray, IntArray, Partition
 from sparsemean.errors import InputError
@@ -31,9 +29,7 @@ if TYPE_CHECKING:
     from cupy import ndarray
     from cupy.cuda import PinnedMemoryPointer, Stream
 
-    from sparsemean._data.source import Block
 
-__all__ = ["count", "influence_sums", "map_means", "rank_counts"]
 CONVERTED_BYTES = 256_000_000
 """Of an array that does not lie by rows, or is of a kind that is not counted as it is, so much is converted at once."""
 SENT_BYTES = 32_000_000
@@ -46,89 +42,96 @@ WAITING = 2
 """Pieces that are copied or counted while every thread fills one."""
 
 
-def count(
-    table: Table, spec: BucketSpec, *, keep: IntArray | None = None, **how: Unpack[How]
-) -> tuple[Counts, FloatArray | None]:
-    """Count on the device, where the counts stay; the columns ``keep`` come to the host."""
-    source, n_jobs = table.source, how.get("n_jobs")
-    with device_errors(), refusing(table, skip_missing=spec.skip_missing):
-        if isinstance(source, DeviceArray):
-            return _count_resident(source, spec), None if keep is None else source.take(keep)
-        n_threads = count_threads(n_jobs) if n_jobs is not None else min(count_threads(None), MOST_THREADS)
-        return _count_sent(source, spec, keep, n_threads=n_threads, progress=how.get("progress"))
+class GpuEngine(Engine):
+    """Goes over an array where it lies on a device, and sends other tables there. Means are made on the host."""
 
+    def count(
+        self, table: Table, spec: BucketSpec, *, keep: IntArray | None = None
+    ) -> tuple[Counts, FloatArray | None]:
+        """Count on the device, where the counts stay; the columns ``keep`` come to the host."""
+        source = table.source
+        with device_errors(), refusing(table, skip_missing=spec.skip_missing):
+            if isinstance(source, DeviceArray):
+                return _count_resident(source, spec), None if keep is None else source.take(keep)
+            return self._count_sent(source, spec, keep)
 
-def map_means(
-    source: Source, spec: BucketSpec, columns: IntArray, *, work: Work, depth: int = 1, **_: Unpack[How]
-) -> FloatArray:
-    """Copy ``columns`` to the host and work on their bucket means there."""
-    parts, precision = [], spec.precision or source.precision
-    with device_errors():
-        for piece, values in source.takes_of(columns):
-            part = spec.part(piece)
-            levels = cpu.level_means(
-                values, part.partition, np.arange(values.shape[1]), depth=depth, missing=part.skip_missing,
-                null=part.null, precision=precision,
-            )  # fmt: skip
-            parts.append(work(levels, piece))
-    return np.concatenate(parts, axis=-1)
+    def _count_sent(self, source: Source, spec: BucketSpec, keep: IntArray | None) -> tuple[Counts, FloatArray | None]:
+        """Send pieces to the device and count them there."""
+        n, d = source.shape
+        n_threads = count_threads(self.n_jobs) if self.n_jobs is not None else min(count_threads(None), MOST_THREADS)
+        adding = Adding(spec, d)
+        kept = None if keep is None else np.empty((n, keep.size), order="F")
+        gpu.cupy().cuda.get_current_stream().synchronize()  # counters are ready before other streams add to them
+        with Sending(*_room(source, n_threads), n_threads) as sending:
+            for piece in _pieces(source, spec.partition, sending.room):
+                keep_columns(kept, keep, piece)
+                width = sending.room // (_kind_of(piece.values.dtype).itemsize * piece.values.shape[0])
+                for columns, values in dense_parts(piece.values, width):
+                    first = piece.first_column + columns.start
+                    sending.send(values, partial(adding.add, first_column=first, partition=piece.partition))
+                self.done(piece.done)
+        return adding.total(), kept
 
+    def influence_sums(
+        self,
+        table: Table,
+        centres: FloatArray,
+        unit: FloatArray,
+        kappa: float,
+        *,
+        rows: Mask | None = None,
+        skip_missing: bool = False,
+    ) -> influence.InfluenceSums:
+        """Add up on the device, where the sums stay: one operation on a few columns after the other."""
+        xp, source, (k, d) = gpu.cupy(), table.source, centres.shape
+        total = influence.InfluenceSums(xp.zeros((k, d), dtype=np.int64), xp.zeros(d, dtype=np.int32))
+        there, divisor, bad = xp.asarray(centres), xp.asarray(unit), xp.zeros(1, dtype=bool)
+        with device_errors(), refusing(table, skip_missing=skip_missing):
+            for across, at, block in _on_device(source):
+                x = block if rows is None or rows[across].all() else block[xp.asarray(np.flatnonzero(rows[across]))]
+                gaps = xp.isnan(x)
+                bad |= (xp.isinf(x) if skip_missing else xp.isinf(x) | gaps).any()
+                total.missing[at] += gaps.sum(axis=0).astype(np.int32)
+                total.sums[:, at] += influence.array_sums(x, there[:, at], divisor[at], kappa, xp)
+                self.done(across.stop * at.stop / (source.shape[0] * d))
+            if bool(bad[0]):
+                raise NotFiniteError
+        return total
 
-def influence_sums(
-    table: Table, centres: FloatArray, unit: FloatArray, kappa: float, *, rows: Mask | None = None, **how: Unpack[How]
-) -> influence.InfluenceSums:
-    """Add up on the device, where the sums stay: one operation on a few columns after the other."""
-    xp, source, (k, d) = gpu.cupy(), table.source, centres.shape
-    skip_missing, progress = how.get("skip_missing", False), how.get("progress")
-    total = influence.InfluenceSums(xp.zeros((k, d), dtype=np.int64), xp.zeros(d, dtype=np.int32))
-    there, divisor, bad = xp.asarray(centres), xp.asarray(unit), xp.zeros(1, dtype=bool)
-    with device_errors(), refusing(table, skip_missing=skip_missing):
-        for across, at, block in _on_device(source):
-            x = block if rows is None or rows[across].all() else block[xp.asarray(np.flatnonzero(rows[across]))]
-            gaps = xp.isnan(x)
-            bad |= (xp.isinf(x) if skip_missing else xp.isinf(x) | gaps).any()
-            total.missing[at] += gaps.sum(axis=0).astype(np.int32)
-            total.sums[:, at] += influence.array_sums(x, there[:, at], divisor[at], kappa, xp)
-            if progress is not None:
-                progress(across.stop * at.stop / (source.shape[0] * d))
-        if bool(bad[0]):
-            raise NotFiniteError
-    return total
+    def rank_counts(
+        self, table: Table, cells: IntArray, strata: IntArray, against: IntArray, *, skip_missing: bool = False
+    ) -> CellCounts:
+        """Compare cells of rows where they lie, each with its other ones by a pass of its own; counts stay there.
 
+        Columns that are too long for that, and data that do not lie there, are compared on the host.
+        """
+        from sparsemean._kernels.groups import REST, UNWANTED  # numba, which one sample has no need of
 
-def rank_counts(table: Table, cells: IntArray, strata: IntArray, against: IntArray, **how: Unpack[How]) -> CellCounts:
-    """Compare cells of rows where they lie, each with its other ones by a pass of its own; counts stay on the device.
-
-    Columns that are too long for that, and data that do not lie there, are compared on the host.
-    """
-    from sparsemean._kernels.groups import REST, UNWANTED  # numba, which one sample has no need of
-
-    source, d, skip_missing = table.source, table.shape[1], how.get("skip_missing", False)
-    kind = np.dtype(np.float32 if np.can_cast(source.dtype, np.float32) else np.float64)
-    if not isinstance(source, DeviceArray) or source.shape[0] > gpu_blocks.most_rows(kind.itemsize):
-        return rank_counts_on_host(table, cells, strata, against, **how)
-    asked = [(sweep, *place) for sweep, row in enumerate(against) for place in enumerate(row) if place[1] != UNWANTED]
-    alone = set(range(strata.size)) - {cell for _, *both in asked for cell in both}
-    asked += [(0, cell, cell) for cell in sorted(alone)]
-    with device_errors(), source.there(), refusing(table, skip_missing=skip_missing):
-        xp = gpu.cupy()
-        own = xp.empty((3, strata.size, d), dtype=np.int32)  # enough for all pairs of so few rows
-        pairs = xp.zeros((against.shape[0], 6, strata.size, d), dtype=np.int32)
-        for at, block in _floats(source, kind):
-            for sweep, cell, other in asked:
-                second = strata[cells] == strata[cell] if other == REST else cells == other
-                groups = np.where(cells == cell, 0, np.where(second & (cells >= 0), 1, 2))
-                found = gpu_blocks.compare_groups(block, groups, missing=skip_missing, grid=source.grid)
-                own[:, cell, at] = found[0:6:2]
-                if other == cell:
-                    continue
-                if other >= 0:
-                    own[:, other, at] = found[1:6:2]
-                for k, field in enumerate((6, 7, 10, 8, 9, 11)):
-                    pairs[sweep, k, cell, at] = found[field]
-            if (progress := how.get("progress")) is not None:
-                progress(at.stop / d)
-    return CellCounts(own, pairs)
+        source, d = table.source, table.shape[1]
+        kind = np.dtype(np.float32 if np.can_cast(source.dtype, np.float32) else np.float64)
+        if not isinstance(source, DeviceArray) or source.shape[0] > gpu_blocks.most_rows(kind.itemsize):
+            return super().rank_counts(table, cells, strata, against, skip_missing=skip_missing)
+        asked = [(sweep, *at) for sweep, row in enumerate(against) for at in enumerate(row) if at[1] != UNWANTED]
+        alone = set(range(strata.size)) - {cell for _, *both in asked for cell in both}
+        asked += [(0, cell, cell) for cell in sorted(alone)]
+        with source.there(), refusing(table, skip_missing=skip_missing):
+            xp = gpu.cupy()
+            own = xp.empty((3, strata.size, d), dtype=np.int32)  # enough for all pairs of so few rows
+            pairs = xp.zeros((against.shape[0], 6, strata.size, d), dtype=np.int32)
+            for at, block in _floats(source, kind):
+                for sweep, cell, other in asked:
+                    second = strata[cells] == strata[cell] if other == REST else cells == other
+                    groups = np.where(cells == cell, 0, np.where(second & (cells >= 0), 1, 2))
+                    found = gpu_blocks.compare_groups(block, groups, missing=skip_missing, grid=source.grid)
+                    own[:, cell, at] = found[0:6:2]
+                    if other == cell:
+                        continue
+                    if other >= 0:
+                        own[:, other, at] = found[1:6:2]
+                    for k, field in enumerate((6, 7, 10, 8, 9, 11)):
+                        pairs[sweep, k, cell, at] = found[field]
+                self.done(at.stop / d)
+        return CellCounts(own, pairs)
 
 
 def _floats(source: DeviceArray, kind: np.dtype[np.generic]) -> Iterator[tuple[slice, ndarray]]:
@@ -160,10 +163,8 @@ def _count_resident(source: DeviceArray, spec: BucketSpec) -> Counts:
             null = None if spec.null is None else xp.asarray(spec.null)
             return gpu.count_signs(values, spec.partition, null=null, missing=spec.skip_missing, kind=source.kind)
         adding = Adding(spec, source.shape[1])
-        for columns in cut(source.shape[1], max(1, CONVERTED_BYTES // (8 * source.shape[0])), 1):
-            block = source.plain(values[:, columns])
-            kind = block.dtype if block.dtype.name in gpu.KINDS else np.float64
-            adding.add(xp.ascontiguousarray(block, dtype=kind), columns.start)
+        for columns, block in _floats(source, _kind_of(source.dtype)):
+            adding.add(block, columns.start)
         return adding.total()
 
 
@@ -190,33 +191,13 @@ class Adding:
         return self.counts.settled()
 
 
-def _count_sent(
-    source: Source, spec: BucketSpec, keep: IntArray | None, *, n_threads: int, progress: Progress | None
-) -> tuple[Counts, FloatArray | None]:
-    """Send pieces to the device and count them there."""
-    n, d = source.shape
-    adding = Adding(spec, d)
-    kept = None if keep is None else np.empty((n, keep.size), order="F")
-    gpu.cupy().cuda.get_current_stream().synchronize()  # counters are ready before other streams add to them
-    with Sending(*_room(source, n_threads), n_threads) as sending:
-        for piece in _pieces(source, spec.partition, sending.room):
-            keep_columns(kept, keep, piece)
-            width = sending.room // (_kind_of(piece.values).itemsize * piece.values.shape[0])
-            for columns, values in dense_parts(piece.values, width):
-                first = piece.first_column + columns.start
-                sending.send(values, partial(adding.add, first_column=first, partition=piece.partition))
-            if progress is not None:
-                progress(piece.done)
-    return adding.total(), kept
-
-
 def _pieces(source: Source, partition: Partition, room: int) -> Iterator[Piece]:
     """Cut a source into pieces that fit: an array by columns, wherever it lies; a file the way it likes to be read."""
     if not isinstance(source, Dense):
         yield from pieces_of(source, partition)
         return
     n, d = source.shape
-    width = max(1, room // (n * _kind_of(source.values).itemsize))
+    width = max(1, room // (n * _kind_of(source.values.dtype).itemsize))
     for columns in cut(d, width, BLOCK if width > BLOCK else 1):
         yield Piece(0, columns.start, source.values[:, columns], partition, columns.stop / d)
 
@@ -245,9 +226,9 @@ def _room(source: Source, n_threads: int) -> tuple[int, int]:
     return room, max(SLOTS, min(n_threads + WAITING, pieces, int(0.8 * free) // (2 * room)))
 
 
-def _kind_of(values: Block) -> np.dtype[np.generic]:
-    """Return the type in which values are sent."""
-    native: np.dtype[np.generic] = values.dtype.newbyteorder("=")
+def _kind_of(dtype: np.dtype[np.generic]) -> np.dtype[np.generic]:
+    """Return the type in which values are sent, or counted."""
+    native = dtype.newbyteorder("=")
     return native if native.name in gpu.KINDS else np.dtype(np.float64)
 
 
@@ -301,7 +282,7 @@ class Sending:
 
     def _send(self, slot: Slot, values: Array, use: Callable[[ndarray], None]) -> None:
         try:
-            kind = _kind_of(values)
+            kind = _kind_of(values.dtype)
             by_columns = values.flags.f_contiguous and not values.flags.c_contiguous
             block = values.T if by_columns else values
             here = np.frombuffer(slot.pinned, dtype=kind, count=block.size).reshape(block.shape)
