@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._stats.arrays import group_indices
-from sparsemean._stats.decision import Stages, stages_of
+from sparsemean._stats.decision import Stage, Stages, stages_of
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import FloatArray, IntArray
 
@@ -78,7 +78,10 @@ def slack_of(bad_rows: IntArray | int, values: IntArray, cap: int) -> IntArray:
 
 @lru_cache(maxsize=64)
 def rank_stages(n: int, *, error: float, sides: int) -> Stages:
-    """Return which caps can reject at ``error``, up to which numbers of bad rows; see `nulls.sign_test_stages`."""
+    """Return which caps can reject at ``error``, up to which numbers of bad rows; see `nulls.sign_test_stages`.
+
+    For none it is the uncapped sum alone, Wilcoxon's test.
+    """
     values, lasts, goal = np.array([n]), [], np.log(error / sides)
     for cap in caps_of(n):
 
@@ -87,7 +90,7 @@ def rank_stages(n: int, *, error: float, sides: int) -> Stages:
             return bool(log_tails(values, cap, sums)[0] > goal)
 
         lasts.append(bisect_left(range(n // 2 + 1), True, key=misses) - 1)
-    return stages_of(lasts)
+    return (Stage(0, (len(lasts) - 1,)), *(stage for stage in stages_of(lasts) if stage.last > 0))
 
 
 # Tails: P(Σ Bᵢ·min(i, C) ≥ t) over i = 1 … N with fair coins Bᵢ, never too small, and too large by less than one in a
