@@ -1,7 +1,8 @@
 """Capped signed ranks of one sample: their caps, their shares of the error, and the tails of Σ min(rank of |x|, C).
 
 No partition and no seed. C = n is Wilcoxon's test, all that is looked at where no row is bad. From one bad row on three
-caps, fixed in advance, share the error: small ones are near the sign test, which bad rows and heavy tails move least. docs/guarantees.md has the proofs.
+caps, fixed in advance, share the error: small ones are near the sign test, which bad rows and heavy tails move least.
+docs/guarantees.md has the proofs.
 """
 
 from __future__ import annotations
