@@ -19,7 +19,7 @@ from scipy import sparse, stats
 from sparsemean import SparseMeanDifference, certify
 from sparsemean._data import as_table
 from sparsemean._fit import covariates
-from sparsemean._fit.covariates import adjusted, by_means, by_ranks
+from sparsemean._fit.covariates import adjusted, mean_slope, rank_slope
 from sparsemean.errors import InputError
 
 from command import expect
@@ -78,18 +78,18 @@ def test_the_slope_is_the_one_without_rank_correlation(rounded: bool) -> None:
     order = np.argsort(slopes)
     heights = np.cumsum(weights[order])
     expected = slopes[order[np.searchsorted(heights, heights[-1] / 2)]]
-    theta, _ = by_ranks(z, x)
+    theta, _ = rank_slope(z, x)
     assert theta == pytest.approx(expected, abs=0.2)
     assert abs(stats.spearmanr(x - theta * z, z).statistic) < 0.06
 
 
-@pytest.mark.parametrize("slope", [by_ranks, by_means])
+@pytest.mark.parametrize("slope", [rank_slope, mean_slope])
 def test_slopes_do_not_depend_on_the_order_of_rows_and_follow_units(slope: Any) -> None:
     z, x = (np.round(values[:, 0], 1) for values in stretches(9000, 1, 2)[1:])
     theta, gain = slope(z, x)
     order = np.random.default_rng(0).permutation(z.size)
     again = slope(z[order], x[order])
-    assert again == (theta, gain) if slope is by_ranks else again == pytest.approx((theta, gain), rel=1e-12)
+    assert again == (theta, gain) if slope is rank_slope else again == pytest.approx((theta, gain), rel=1e-12)
     other, same = slope(4 * z, 8 * x)
     assert (other, same) == pytest.approx((2 * theta, gain), rel=1e-9)
     assert theta == pytest.approx(RHO, abs=0.03)
@@ -98,12 +98,12 @@ def test_slopes_do_not_depend_on_the_order_of_rows_and_follow_units(slope: Any) 
 def test_bad_rows_move_a_slope_by_little() -> None:
     """Five percent of the rows, wherever they lie, move it by a fifth."""
     _, z, x = (values[:, 0] for values in stretches(2000, 1, 3))
-    before, _ = by_ranks(z, x)
+    before, _ = rank_slope(z, x)
     for far in (5.0, 1e6, 1e200):
         for sign in (1, -1):
             worse, bad = x.copy(), z.copy()
             worse[:50], bad[:50], worse[50:100], bad[50:100] = 1e3 * far, sign * far, -1e3 * far, -sign * far
-            assert abs(by_ranks(bad, worse)[0] - before) < 0.2
+            assert abs(rank_slope(bad, worse)[0] - before) < 0.2
 
 
 def test_a_slope_that_gains_nothing_is_none() -> None:
@@ -125,10 +125,10 @@ def test_a_slope_that_gains_nothing_is_none() -> None:
 def test_values_are_those_of_the_formula() -> None:
     earlier, later, X = stretches(300, 3, 5)
     later[7] = np.nan
-    theta = [by_ranks(earlier[~np.isnan(later[:, j]), j], later[~np.isnan(later[:, j]), j])[0] for j in range(3)]
+    theta = [rank_slope(earlier[~np.isnan(later[:, j]), j], later[~np.isnan(later[:, j]), j])[0] for j in range(3)]
     expected = X - np.nan_to_num(theta * (later - np.nanmean(later, axis=0)))
     np.testing.assert_allclose(values_of(X, (earlier, later)), expected, rtol=1e-12, atol=1e-12)
-    theta = [by_ranks(np.delete(later, 7, 0)[:, j], np.delete(X, 7, 0)[:, j])[0] for j in range(3)]
+    theta = [rank_slope(np.delete(later, 7, 0)[:, j], np.delete(X, 7, 0)[:, j])[0] for j in range(3)]
     expected = X - np.nan_to_num(theta * (later - np.nanmean(later, axis=0)))
     np.testing.assert_allclose(values_of(X, later), expected, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(values_of(X, later).mean(axis=0), X.mean(axis=0), atol=1e-12)  # CUPED's means

@@ -172,7 +172,7 @@ def test_subjects_of_one_sample_on_the_command_line(donors: Path, capsys: pytest
     run("fit", donors, "--subject", "donor", "-e", "0.05", "-v")
     shown = " ".join(capsys.readouterr().out.split())
     assert "even if any 3 of the 60 subjects are wrong" in shown
-    assert "from 300 rows of 60 subjects of which 3 may be bad" in shown
+    assert "from 300 rows; 3 of the 60 subjects may be bad" in shown
     assert "DEPENDENT" not in shown
     frame = pd.read_csv(donors)
     expected = sparse_mean(frame.drop(columns="donor"), groups=frame["donor"])

@@ -15,8 +15,9 @@ import specification
 import sparsemean as sm
 from sparsemean._data import as_table
 from sparsemean._evidence.signs import of_signs, strongest_signs
-from sparsemean._kernels import gpu, reference
+from sparsemean._kernels import gpu
 from sparsemean._kernels.gpu_blocks import Columns
+from sparsemean._kernels.rounding import settled_means
 from sparsemean._stats import assumptions
 from sparsemean._stats.arrays import any_on_device, on_host
 from sparsemean._stats.buckets import assign_block_buckets, assign_paper_buckets
@@ -125,7 +126,7 @@ def test_bucket_means_of_a_few_columns(partition: Partition, null: bool, order: 
             [specification.bucket_means(x, partition, level=level) for level in range(partition.depth)]
             for x in (away, np.abs(away))
         )
-        every = reference.settled_means(means, sizes, partition, **options)
+        every = settled_means(means, sizes, partition, **options)
     for expected, of_level in zip(every, found, strict=True):
         np.testing.assert_array_equal(on_host(of_level).T, expected)
 

@@ -116,7 +116,7 @@ def test_summary_says_what_was_done(estimate: Estimate) -> None:
     assert text.startswith(
         "4 of 100 features were selected (2 up, 2 down) by the paper’s rule, which has no error rate."
     )
-    for part in ("600 rows", "60 may be bad", "0.584", "no stated error rate"):
+    for part in ("600 rows", "60 of the 600 rows may be bad", "0.584", "no stated error rate"):
         assert part in text
     one = sparse_mean(DATA.X[:, :1], random_state=0, **PRESET)
     assert one.summary().startswith("1 of 1 feature was selected (up) by")

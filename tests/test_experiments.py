@@ -386,7 +386,7 @@ def test_what_is_refused(shop: Any) -> None:
     pairs = SparseMeanDifference().fit(X[:40], [0, 1] * 20, pairs=np.repeat(np.arange(20), 2)).result_
     with pytest.raises(InputError, match="users of their own: got one of pairs; print it"):
         scorecard(pairs)
-    with pytest.raises(InputError, match="users must have a name for each of 9,000 rows: got 3 names"):
+    with pytest.raises(InputError, match="users must have one name for each of the 9,000 rows: got 3 names"):
         scorecard(card.result, users=["a", "b", "c"])
     with pytest.raises(InputError, match="level must be a number between 0 and 1"):
         scorecard(card.result, level=95)
@@ -480,7 +480,7 @@ def test_values_from_before_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> No
         for stretch, column in zip(stretches, expected, strict=True):
             assert stretch.column_names == ["a"]
             assert stretch["a"].to_pylist() == both[column].to_list()
-    assert experiments.metrics("a", covariates="a0")["a"].cols == ("a", "a0")
+    assert experiments.metrics("a", covariates={"a": "a0"})["a"].cols == ("a", "a0")
 
 
 @pytest.mark.usefixtures("tasting")

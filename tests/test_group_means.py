@@ -16,7 +16,7 @@ from scipy import sparse, stats
 import sparsemean as sm
 from sparsemean import SparseMeanDifference, certify
 from sparsemean._evidence import means
-from sparsemean._evidence.means import LOG_ALONE, LOG_JOINT, MeanContrast, slack_of
+from sparsemean._evidence.means import LOG_ALONE, LOG_JOINT, MeanContrast, slack_of_sums
 from sparsemean._evidence.ranks import Contrast, WorstCase
 from sparsemean._kernels import influence
 from sparsemean._stats import nulls
@@ -76,7 +76,7 @@ def largest_p(
     """Return p of one column from its definition, the largest on a fine grid of centres."""
     (u1, u2), (b1, b2), (w1, w2) = test.unit[:, 0], test.bias[:, 0], test.weights
     low, high = min(first.min(), second.min()), max(first.max(), second.max())
-    slack, out = slack_of(test, rows(bad)), []
+    slack, out = slack_of_sums(test, rows(bad)), []
     for sign in (1, -1):
         least = np.inf
         for centre in np.linspace(low - 1, high + 1, 4001):
@@ -215,7 +215,7 @@ def test_the_difference_finds_less_than_two_intervals_would() -> None:
         test = means.difference_test(np.ones((2, 1)), sizes=sizes, bad=rows(bad), sides=2.0, error=error)
         slope = test.weights[0] * sizes[0] / test.unit[0, 0]
         bias = np.array(test.weights) @ test.bias[:, 0]
-        half = (bias + slack_of(test, rows(bad)).joint - LOG_JOINT + math.log(2 / error)) / slope
+        half = (bias + slack_of_sums(test, rows(bad)).joint - LOG_JOINT + math.log(2 / error)) / slope
         log_odds, alone = math.log(4 / error), 0.0
         for n, m in zip(sizes, bad, strict=True):
             kappa = nulls.kappa_of(log_odds, m)

@@ -52,7 +52,7 @@ def evidence(
     plan = planning.plan_fit(X.shape[0], d or X.shape[1], contamination=contamination, target="mean", **options)
     test = nulls.mean_test(plan, np.full(X.shape[1], scale))
     centres = means.centres_of(plan, None)[:, : X.shape[1]]
-    return means.evidence_of(plan, test, influence.array_sums(X, centres, test.unit, test.kappa))[0], test
+    return means.sum_evidence(plan, test, influence.array_sums(X, centres, test.unit, test.kappa))[0], test
 
 
 # p-values: exact probabilities of a law on two points.

@@ -266,7 +266,7 @@ def test_saved_and_read_again(tmp_path: Path) -> None:
     assert (copy.plan, copy.status) == (found.plan, found.status)
     np.testing.assert_array_equal(copy.counts.present, found.counts.present)
     np.testing.assert_array_equal(copy.interval([0, 3], X=GAPS), found.interval([0, 3]))
-    assert "values missing for reasons of their own" in copy.summary()
+    assert "A value is missing for reasons that have nothing to do with what it would have been." in copy.summary()
 
 
 def test_estimators_say_that_they_take_gaps() -> None:

@@ -30,12 +30,10 @@ from sparsemean._stats.row_scores import (
     TOGETHER,
     copies,
     far_values,
-    joined_scores,
     leaning,
     no_coincidence,
     row_scores,
     score_rows,
-    trust_all,
 )
 from sparsemean._stats.standardized import INNER, Entries, StandardizedRows
 from sparsemean._util.records import FloatArray, RowScores
@@ -377,10 +375,10 @@ def test_rows_are_listed_by_kind_and_joined() -> None:
     assert rows.aligned == 1
     assert rows.kinds == (TOGETHER, LARGE, LARGE)
     assert rows.reasons == ((1,), (2, 3), (4,))
-    both = joined_scores(rows, row_scores(np.array([0.0, 0.0, 2.0, 0.0]), {2: FEW}, {2: (0,)}))
+    both = row_scores(np.array([0.0, 0.0, 2.0, 0.0]), {2: FEW}, {2: (0,)}, before=rows)
     np.testing.assert_array_equal(both.suspects, [3, 2, 1, 0])
     np.testing.assert_array_equal(both.scores, [3, 9, 2, 5])
-    assert trust_all(3).suspects.size == 0
+    assert row_scores(np.zeros(3), {}, {}).suspects.size == 0
 
 
 def falling(n: int, power: float) -> FloatArray:

@@ -498,7 +498,7 @@ def test_features_that_no_look_tells_apart_are_looked_at_once(
 def test_equal_columns_are_one_class(high: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrays, "MOST_KEYS", most)
     numbers = np.random.default_rng(0).integers(-high, high, (3, 40))[:, np.arange(100) % 40]
-    members, classes = arrays.classes_of(numbers)
+    members, classes = arrays.column_classes(numbers)
     np.testing.assert_array_equal(numbers[:, members][:, classes], numbers)
     assert members.size == np.unique(numbers, axis=1).shape[1]
 

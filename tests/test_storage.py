@@ -351,6 +351,18 @@ def test_forged_shapes_do_not_load(name: str, array: Any, said: str, tmp_path: P
         load(path)
 
 
+def test_signs_whose_sum_is_no_number_do_not_load(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    content(made("plain"), path)
+    with np.load(path) as file:
+        arrays = dict(file)
+    many = arrays["counts.positive"].astype(np.int64)
+    many.flat[arrays["counts.negative"].argmax()] = 2**63 - 1
+    np.savez(path, **{**arrays, "counts.positive": many})
+    with pytest.raises(InputError, match="its counts of signs cannot be"):
+        load(path)
+
+
 def test_names_that_no_text_can_hold_are_spelled_out(tmp_path: Path) -> None:
     y = np.array(["männlich".encode("latin-1"), "weiblich ☺".encode()]).repeat(150)
     groups = compare(as_table(HALVES, [*"abcdefghijk", "\ud800"]), y).result

@@ -14,8 +14,6 @@ import sparsemean as sm
 from sparsemean._fit.theorems import CONVERGENCE, FULL, LOWER_BOUND, MEDIAN_OF_MEANS, theorem_rows, window
 from sparsemean.errors import InputError
 
-from command import expect
-
 HOLDS, FAILS = "(holds)", "(does not hold)"
 
 
@@ -86,13 +84,6 @@ def test_without_bad_rows_only_the_median_of_means_is_left() -> None:
     assert len(theorem_rows(2000, 500, contamination=0.0, k=1, sigma=1.0, delta=0.05)) == 2
     assert verdicts(rows_of(MEDIAN_OF_MEANS, n=60, d=5, contamination=0.1)) == [FAILS]
     assert list(rows_of(LOWER_BOUND, n=60, d=5, contamination=0.04, sigma=3.0).values()) == pytest.approx([0.6])
-
-
-def test_the_command_says_whose_conditions_these_are(capsys: pytest.CaptureFixture[str]) -> None:
-    expect("plan", "600", "100", "-e", "0.1", "--effect", "2")
-    text = " ".join(capsys.readouterr().out.split())
-    assert "No fit asks for any of them, and nothing above rests on them." in text
-    assert "at μ_min = 2σ (does not hold): 9.803" in text
 
 
 # The settings of Theorem 1.

@@ -16,8 +16,8 @@ import kinds
 X = np.random.default_rng(0).normal(size=(100, 6))
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "first row": ({"first_row": -1}, "first_row must be an integer of at least 0"),
-    "large first row": ({"first_row": 2**61}, "first_row must be at most"),
+    "first row": ({"first_row": -1}, "first_row must be an integer from 0 to"),
+    "large first row": ({"first_row": 2**61}, "first_row must be an integer from 0 to"),
     "fraction": ({"first_row": 1.5}, "first_row must be an integer"),
     "sizes": ({"bucket_sizes": (1, 3)}, "bucket_sizes must be rising powers of two"),
     "sealed": ({"sealed": "yes"}, "sealed must be True or False"),

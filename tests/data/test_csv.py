@@ -237,7 +237,7 @@ def test_fit_and_sketch_lose_no_first_row(tmp_path: Path, capsys: pytest.Capture
         assert f"x.csv: {count} rows" in said
         assert ("though it holds values" in " ".join(said.split())) == (more == ())
         expect("sketch", tmp_path / "x.csv", *more)
-        assert f"({count}), 3 features" in " ".join(capsys.readouterr().out.split())
+        assert f"3 features, seed 0. Rows seen: 0–{count - 1}." in " ".join(capsys.readouterr().out.split())
 
 
 def test_many_columns(tmp_path: Path) -> None:

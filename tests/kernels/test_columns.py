@@ -10,7 +10,8 @@ import pytest
 import specification
 
 from sparsemean._data.source import Dense
-from sparsemean._kernels import compiling, cpu
+from sparsemean._kernels import compiling
+from sparsemean._kernels.columns import gather, level_means
 from sparsemean._stats import assumptions
 from sparsemean._stats.buckets import assign_block_buckets, assign_paper_buckets
 
@@ -52,7 +53,7 @@ def test_columns_are_taken_from_any_layout(n: int) -> None:
         np.testing.assert_array_equal(Dense(table).take(COLUMNS[::-1]), expected[:, ::-1])
         rows = np.array([n - 1, 0, n // 2])
         if table.dtype.isnative:
-            np.testing.assert_array_equal(cpu.gather(table, rows, COLUMNS), expected[rows])
+            np.testing.assert_array_equal(gather(table, rows, COLUMNS), expected[rows])
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -68,7 +69,7 @@ def test_bucket_means_of_all_levels_have_the_bits_of_the_specification(n: int, m
         assign_paper_buckets(n, max(1, n // 3), 0),
     ):
         for table in layouts(X):
-            means = cpu.level_means(table, partition, COLUMNS, depth=partition.depth, missing=missing)
+            means = level_means(table, partition, COLUMNS, depth=partition.depth, missing=missing)
             assert len(means) == partition.depth
             for level, found in enumerate(means):
                 omit = missing and table.dtype.kind == "f"

@@ -8,6 +8,7 @@ import specification
 
 from sparsemean import _kernels
 from sparsemean._kernels import cpu, reference
+from sparsemean._kernels.columns import level_means, subgm
 from sparsemean._stats.buckets import assign_block_buckets, assign_paper_buckets
 from sparsemean._util.records import Counts, Partition
 
@@ -71,7 +72,7 @@ def test_counts_and_means_equal_the_reference_bit_for_bit(first: int) -> None:
             )
             level, columns = partition.wanted[-1], np.arange(X.shape[1])
             np.testing.assert_array_equal(
-                cpu.level_means(X, partition, columns, depth=level + 1, missing=True)[level],
+                level_means(X, partition, columns, depth=level + 1, missing=True)[level],
                 specification.bucket_means(X, partition, level=level, missing=True),
             )
 
@@ -144,9 +145,9 @@ def test_walks_leave_out_empty_buckets_bit_for_bit(seed: int) -> None:
     partition = assign_paper_buckets(X.shape[0], problem.n_buckets, seed)
     means = specification.bucket_means(X, partition, missing=True)
     times = (0, 1, 57, 200, 600)
-    walked = cpu.subgm(means, alpha=1e-5, eta=0.05, times=times)
+    walked = subgm(means, alpha=1e-5, eta=0.05, times=times)
     np.testing.assert_array_equal(walked, specification.subgm(means, alpha=1e-5, eta=0.05, times=times))
     for column, path in zip(means.T, walked.T, strict=True):
         there = column[~np.isnan(column), np.newaxis]
-        alone = cpu.subgm(there, alpha=1e-5, eta=0.05, times=times)[:, 0] if there.size else np.zeros(len(times))
+        alone = subgm(there, alpha=1e-5, eta=0.05, times=times)[:, 0] if there.size else np.zeros(len(times))
         np.testing.assert_array_equal(path, alone)

@@ -18,8 +18,9 @@ import pytest
 
 from sparsemean import _kernels
 from sparsemean._data import open_file
-from sparsemean._kernels import NotFiniteError, cells, compiling, cpu, groups, plain_tails, rank_tails
-from sparsemean._kernels.centres import pair_median
+from sparsemean._kernels import NotFiniteError, compiling, cpu, groups, plain_tails, rank_tails
+from sparsemean._kernels.centres import border, pair_median
+from sparsemean._kernels.columns import level_means
 from sparsemean._kernels.compiling import Kernel
 from sparsemean._stats.buckets import assign_block_buckets, assign_paper_buckets
 from sparsemean._util.records import Partition
@@ -29,7 +30,7 @@ from command import expect as run
 
 Arguments = tuple[Any, ...]
 MODULES = (
-    "cells", "centres", "columns", "groups", "influence", "loops",
+    "cells", "centres", "columns", "cpu", "groups", "influence", "loops",
     "rank_tails", "rank_transforms", "rounding", "signed_ranks", "sparse",
 )  # fmt: skip
 
@@ -421,7 +422,7 @@ def small_count(
     done: list[float] = []
     counts = cpu.count_signs(values, partition, null=shift, missing=missing, progress=done.append)
     every = np.arange(values.shape[1])
-    levels = cpu.level_means(
+    levels = level_means(
         values, partition, every, depth=partition.depth, null=shift, precision=2.0**-23, missing=missing
     )
     assert done[-1] == 1.0
@@ -531,5 +532,5 @@ def test_a_kernel_without_a_partner_and_a_large_problem_end_it(monkeypatch: pyte
     monkeypatch.setattr(compiling.Plainness, "ended", False)
     assert compiling.plainly(compiling.SMALL)
     assert not compiling.plainly(compiling.SMALL + 1)
-    assert cells.read_numbers(np.frombuffer(b"1 ", dtype=np.uint8), np.zeros(1, dtype=np.uint64)) == (1, 2)
+    assert border(np.arange(4.0), 2.5, 2) == 1
     assert not compiling.plainly()

@@ -98,10 +98,9 @@ def test_given_axes_that_are_low_show_fewer(made: Estimate) -> None:
     assert plt.get_fignums() == [figure.number]
 
 
-def test_logarithmic_scale_and_a_loaded_estimate(made: Estimate, tmp_path: Path) -> None:
+def test_a_loaded_estimate(made: Estimate, tmp_path: Path) -> None:
     made.save(tmp_path / "x.npz")
-    ax = load(tmp_path / "x.npz").plot_forest(scale="symlog")
-    assert ax.get_xscale() == "symlog"
+    ax = load(tmp_path / "x.npz").plot_forest()
     np.testing.assert_allclose(marks(ax, "o")[:, 0], made.table()["estimate"])
     left, right = ax.get_xlim()
     assert left < np.nanmin(made.intervals)

@@ -37,9 +37,6 @@ def test_curves_begin_where_anything_can_be_found() -> None:
         before = int(drawn[drawn < first][-1])
         with pytest.raises(InputError):
             sm.plan(before, 1000, contamination=share)
-    span = ax.patches[0].get_extents().transformed(ax.transData.inverted())
-    assert span.x1 == pytest.approx(curves(ax)[0][0, 0])
-    assert "too few rows" in ax.texts[0].get_text()
 
 
 def test_the_plan_of_a_fit_and_a_range_that_finds_nothing(made: Estimate) -> None:

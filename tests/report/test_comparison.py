@@ -54,11 +54,10 @@ def contents(page: str) -> list[dict[str, object]]:
 def test_one_paragraph_says_the_family_the_numbers_and_the_promise_once(several: Several) -> None:
     said = summary.summary(several)
     lines = said.splitlines()
-    assert "3 tests of 30 features: each label against the rest." in lines[-2]
+    assert "30 features in each of 3 tests" in lines[-2]
     assert "one family of 90 hypotheses" in said
     sizes = [estimate.support.size for estimate in several.results.values()]
     assert min(sizes) >= 3
-    assert f"Features selected: B: {sizes[0]}, NK: {sizes[1]}, <T>: {sizes[2]}." in said
     assert said.count("not a single selected feature is false") == 1
     assert lines[-1].startswith("Details: Together they are one family of 90 hypotheses")
     found = len({feature for each in several.results.values() for feature in each.support.tolist()})
@@ -66,7 +65,7 @@ def test_one_paragraph_says_the_family_the_numbers_and_the_promise_once(several:
         f"{found} of 30 features differ in some of 3 tests, each label against the rest "
         f"(B: {sizes[0]}, NK: {sizes[1]}, <T>: {sizes[2]}), even if 5 % of each group is wrong."
     )
-    assert "may be bad; a wrong label costs one row in each group" in said
+    assert "; a wrong label costs one row in each group" in said
     assert "all labels share one distribution" in said
 
 
@@ -74,9 +73,7 @@ def test_of_many_tests_those_with_most_features_are_named(several: Several) -> N
     one = several.results["B"]
     many = Several(dict.fromkeys(range(40), one))
     said = summary.summary(many)
-    first, *_, done, _ = said.splitlines()
-    assert done.count(f"B: {one.support.size}") == summary.NAMED
-    assert "and no more in the other 28 tests" in done
+    first = said.splitlines()[0]
     assert first.count(f"B: {one.support.size}") == MOST_TESTS
     assert "and no more in the other 34 tests" in first
 

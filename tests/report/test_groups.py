@@ -44,7 +44,7 @@ def planned(estimate: Estimate, **fields: Any) -> Estimate:
 
 def test_the_summary_has_sizes_shares_labels_and_direction(women_and_men: Estimate) -> None:
     said = summary(women_and_men).replace("\N{NO-BREAK SPACE}", " ")
-    assert "M minus F, from 83 rows of M and 42 of F, of which 5 and 3 may be bad" in said
+    assert "M minus F, from 83 rows of M and 42 of F; 5 of the 83 rows of M and 3 of the 42 of F may be bad" in said
     assert "(5 % of each group; up to 3 wrong labels: each costs one row in each group)" in said
     assert "Estimates are shifts, M minus F; a difference of means, a lift or a fold change carries no" in said
     weakest = women_and_men.max_contamination[women_and_men.support].min()
@@ -135,7 +135,7 @@ def test_the_rest_and_strata_have_sentences_of_their_own(women_and_men: Estimate
     named = changed(women_and_men, class_names=np.array(["others", "B"]))
     estimate = planned(named, rest=True, n_strata=3)
     said = guarantees_of(wording_of(estimate))
-    assert "B minus the rest, within 3 strata, from" in summary(estimate)
+    assert "B minus the rest within 3 strata, from" in summary(estimate)
     assert "one distribution under all labels" in " ".join(said.assumed)
     assert "3 strata: a feature that does not differ" in " ".join(said.assumed)
     assert "B is like all of them mixed" in " ".join(said.not_guaranteed)

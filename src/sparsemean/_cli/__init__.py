@@ -115,31 +115,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
+    """Run a command as click does, but for the empty line that it writes where one is interrupted."""
+    given, status = list(sys.argv[1:] if arguments is None else arguments), 0
     with ended_by_signals() as came:
         try:
-            status = _outcome(arguments)
+            with commands.make_context("sparsemean", given) as context:
+                commands.invoke(context)
+        except click.exceptions.Exit as stop:
+            status = stop.exit_code
+        except click.exceptions.NoArgsIsHelpError as help_text:
+            echo(help_text.format_message())
+            status = 2
+        except BrokenPipeError:
+            close_unread(sys.stdout)
         except (click.Abort, KeyboardInterrupt) as stop:
             status = _complain(str(stop) or what_was_written(), 130)
         except Exception as error:
             # an import that is interrupted may raise anything in the end
             status = _complain(what_was_written(), 130) if came else _refuse(error)
     return 128 + came[0] if came else status
-
-
-def _outcome(arguments: Sequence[str] | None) -> int:
-    """Run a command as click does, but for the empty line that it writes where one is interrupted."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    try:
-        with commands.make_context("sparsemean", given) as context:
-            commands.invoke(context)
-    except click.exceptions.Exit as stop:
-        return stop.exit_code
-    except click.exceptions.NoArgsIsHelpError as help_text:
-        echo(help_text.format_message())
-        return 2
-    except BrokenPipeError:
-        close_unread(sys.stdout)
-    return 0
 
 
 def _refuse(error: Exception) -> int:

@@ -94,12 +94,29 @@ def print_written(*targets: object, err: bool = False) -> None:
         echo(f"Written: {visible(target)}", err=err)
 
 
-def report(estimate: Estimate | Comparison, title: str, seconds: float, *, more: str = "") -> None:
-    """Print shape, verdict, table, notes and the time, 80 columns wide; ``more`` says where the details are."""
+def report(
+    estimate: Estimate | Comparison,
+    title: str,
+    seconds: float,
+    *,
+    json_file: str | None = None,
+    every: bool = False,
+    more: str = "",
+) -> None:
+    """Print shape, verdict, table, notes and the time, 80 columns wide; ``more`` says where the details are.
+
+    Where that is asked for, print JSON in place of it, of every feature if wanted.
+    """
+    from sparsemean._fit.write import as_json
     from sparsemean._report import summary
     from sparsemean._report.guarantees import seed_decides
     from sparsemean.result.comparison import tests_of
 
+    if json_file == "-":
+        text, encoding = as_json(estimate, every=every), codecs.lookup(sys.stdout.encoding or "ascii").name
+        # Where a character may have no code JSON escapes all but plain letters.
+        echo(text if encoding.startswith("utf") else json.dumps(json.loads(text), indent=2))
+        return
     tests, width = tests_of(estimate), min(WIDTH, shutil.get_terminal_size().columns)
     seed = f"Seed {tests[0].seed}; " if seed_decides(tests[0]) else ""
     lines = [
@@ -132,7 +149,6 @@ def print_details(estimate: Estimate | Comparison, table: Table, opened: float) 
     lines = [
         *(line for line in below_verdict(estimate) if not line.startswith("Note: ")),
         f"Read along {source.along}, {'sparse' if source.sparse else 'dense'}, {source.dtype}; {opened:.2f} s to open.",
-        f"Bad rows allowed for: {one.plan.bad_rows} of {one.plan.n_units}.",
         "Made with " + ", ".join(f"{name} {version}" for name, version in status.versions.items()) + ".",
     ]
     for line in lines:
@@ -287,9 +303,22 @@ def outputs_of(
 
 def check_outputs(outputs: list[tuple[str, Path]], inputs: Sequence[Path], *, replaced: Path | None = None) -> None:
     """Refuse what cannot be written, an input that is not to be ``replaced``, and one file twice, however spelled."""
+    from sparsemean._fit import write
+    from sparsemean._report import page
+    from sparsemean._util.files import check_writable
+
     seen: dict[str, str] = {}
     for option, target in outputs:
-        _check_writable(option, target)
+        if option == "--json" and target.suffix != ".json":
+            raise InputError(option, "be followed by a name that ends in .json, or by none", repr(str(target)))
+        if option == "--scorecard" and target.suffix.lower() != ".csv":
+            raise InputError(option, "end in .csv", repr(str(target)))
+        if option == "--report":
+            page.check_report(target, option)
+        elif option == "--scorecard" or target.suffix.lower() == SKETCH:
+            check_writable(target, option)
+        else:
+            write.check_target(target)
         if target != replaced and any(target.exists() and at.exists() and target.samefile(at) for at in inputs):
             advice = ", or allow it with --overwrite" if target.suffix.lower() == ".h5ad" else ""
             raise InputError(option, "differ from the input", repr(str(target)), f"choose another name{advice}")
@@ -299,50 +328,6 @@ def check_outputs(outputs: list[tuple[str, Path]], inputs: Sequence[Path], *, re
         seen[where] = option
 
 
-def _check_writable(option: str, target: Path) -> None:
-    """Refuse a file that cannot be written, or has another ending than what is written there."""
-    from sparsemean._fit import write
-    from sparsemean._report import page
-    from sparsemean._util.files import check_writable
-
-    if option == "--json" and target.suffix != ".json":
-        rule = "be followed by a name that ends in .json, or by none"
-        raise InputError(option, rule, repr(str(target)))
-    if option == "--scorecard" and target.suffix.lower() != ".csv":
-        raise InputError(option, "end in .csv", repr(str(target)))
-    if option == "--report":
-        page.check_report(target, option)
-    elif option == "--scorecard" or target.suffix.lower() == SKETCH:
-        check_writable(target, option)
-    else:
-        write.check_target(target)
-
-
 def title_of(file: Path) -> str:
     """Return what a file is called where something is said of it."""
     return "standard input" if str(file) == "-" else file.name
-
-
-def show(
-    estimate: Estimate | Comparison,
-    title: str,
-    seconds: float,
-    *,
-    json_file: str | None,
-    quiet: bool,
-    every: bool = False,
-    more: str = "",
-) -> None:
-    """Print a result, as JSON where that is asked for, of every feature where that is; ``more`` tells of details."""
-    from sparsemean._fit.write import as_json
-
-    if json_file == "-":
-        text = as_json(estimate, every=every)
-        echo(text if _in_unicode() else json.dumps(json.loads(text), indent=2))
-    elif not quiet:
-        report(estimate, title, seconds, more=more)
-
-
-def _in_unicode() -> bool:
-    """Whether standard output has a code for every character; elsewhere JSON escapes all but plain letters."""
-    return codecs.lookup(sys.stdout.encoding or "ascii").name.startswith("utf")

@@ -139,25 +139,25 @@ def fit(
     with waiting(f"Reading {title}", quiet):
         table = open_file(file, wanted)
     opened = time.perf_counter() - began
-    card = None
-    with _spread(table, file, wanted, quiet, dask) as table:
+    what = "which features have a mean" if wanted.group is None else f"what differs by {wanted.group}"
+    with contextlib.ExitStack() as stack:
+        if dask is not None:
+            table = stack.enter_context(_spread(table, file, wanted, quiet, dask))
         with progressing("Fitting" if wanted.group is None else "Comparing", quiet) as progress:
             estimate = _hinted(_estimate(table, wanted, options, progress), table, wanted)
         table.check_unchanged()
-        for option, target in outputs:
-            if option == "--scorecard":
-                card = _scorecard(estimate, target)
-            elif option == "--report":
-                what = "which features have a mean" if wanted.group is None else f"what differs by {wanted.group}"
-                estimate.report(target, title=f"{title}: {what}")
-            else:
-                _write(estimate, file, target, overwrite=overwrite, every=every)
+        card = None
+        if scorecard is not None:
+            from sparsemean import experiments
+
+            card = experiments.scorecard(estimate)
+        _write(estimate, outputs, title=f"{title}: {what}", card=card, copied=file, overwrite=overwrite, every=every)
     seconds, more = time.perf_counter() - began, "" if verbose else common_options.MORE
     if card is not None and json_file != "-" and not quiet:
         lines = (common_options.heading(estimate, title), *map(visible, str(card).splitlines()))
         common_options.echo("\n".join(lines))
-    else:
-        common_options.show(estimate, title, seconds, json_file=json_file, quiet=quiet, every=every, more=more)
+    elif json_file == "-" or not quiet:
+        common_options.report(estimate, title, seconds, json_file=json_file, every=every, more=more)
     if json_file != "-" and not quiet:
         if verbose:
             print_details(estimate, table, opened)
@@ -165,11 +165,8 @@ def fit(
 
 
 @contextlib.contextmanager
-def _spread(table: Table, file: Path, wanted: ReadOptions, quiet: bool, dask: str | None) -> Iterator[Table]:
-    """Yield the table as it is, or as one that workers read as long as the block lasts."""
-    if dask is None:
-        yield table
-        return
+def _spread(table: Table, file: Path, wanted: ReadOptions, quiet: bool, dask: str) -> Iterator[Table]:
+    """Yield a table that workers read as long as the block lasts."""
     if str(file) == "-":
         raise InputError("--dask", "be left out for standard input, which no worker can read", dask)
     from sparsemean._data.dask import spread
@@ -202,7 +199,7 @@ def _estimate(
         called["covariate"] = "--covariate"
     shared = {name: value for name, value in options.items() if name not in ONE_SAMPLE or name == "random_state"}
     return two_sample.compare(
-        table, labels, reference=_label(reference, labels), vs=vs,
+        table, labels, vs=vs, reference=reference if reference is None or labels is None else _label(reference, labels),
         groups=columns.get("subject"), strata=columns.get("strata"), pairs=columns.get("pairs"), covariate=before,
         progress=progress, called=called, **shared,
     ).result  # fmt: skip
@@ -221,10 +218,8 @@ def _hinted(estimate: Estimate | Comparison, table: Table, wanted: ReadOptions) 
     return replace(one, status=replace(one.status, messages=(*one.status.messages, hint)))
 
 
-def _label(written: str | None, labels: Array | None) -> object:
+def _label(written: str, labels: Array) -> object:
     """Return the label that is written so; labels of a file may be numbers."""
-    if written is None or labels is None:
-        return written
     for label in dict.fromkeys(labels.tolist()):
         if written == str(label) or (isinstance(label, float) and written == f"{label:g}"):
             return label
@@ -264,24 +259,30 @@ def _refuse_others(context: click.Context, wanted: ReadOptions) -> None:
         raise InputError("--vs", "be left out with --reference", repr(params["vs"]), "choose one of them")
 
 
-def _write(estimate: Estimate | Comparison, file: Path, target: Path, *, overwrite: bool, every: bool) -> None:
+def _write(
+    estimate: Estimate | Comparison,
+    outputs: list[tuple[str, Path]],
+    *,
+    title: str,
+    card: Scorecard | None = None,
+    copied: Path | None = None,
+    overwrite: bool = False,
+    every: bool = False,
+) -> None:
+    """Write a result to every file that is named, to .h5ad files with a copy of the input."""
     from sparsemean._fit.write import write, write_h5ad
-
-    if target.suffix.lower() == ".h5ad":
-        write_h5ad(estimate, file, target, overwrite=overwrite)
-    else:
-        write(estimate, target, every=every)
-
-
-def _scorecard(estimate: Estimate | Comparison, target: Path) -> Scorecard:
-    """Write the scorecard of an experiment, and return it."""
     from sparsemean._util.files import replacing, write_csv
-    from sparsemean.experiments import scorecard
 
-    card = scorecard(estimate)
-    with replacing(target) as temporary:
-        write_csv(card.table, temporary)
-    return card
+    for option, target in outputs:
+        if option == "--report":
+            estimate.report(target, title=title)
+        elif card is not None and option == "--scorecard":
+            with replacing(target) as temporary:
+                write_csv(card.table, temporary)
+        elif copied is not None and target.suffix.lower() == ".h5ad":
+            write_h5ad(estimate, copied, target, overwrite=overwrite)
+        else:
+            write(estimate, target, every=every)
 
 
 # ``sparsemean sketch``.
@@ -314,7 +315,7 @@ def sketch_command(file: Path, out: Path | None, seal: bool, quiet: bool, **opti
     otherwise rows are dealt a little differently, and guarantees stay. Fewer
     than 64 rows cannot be sealed, as counts would give them away.
     """
-    from sparsemean._counts.sketch import sketch_table
+    from sparsemean._counts.sketch import sketch
     from sparsemean._data import open_file
 
     target = _target(file, out)
@@ -325,7 +326,7 @@ def sketch_command(file: Path, out: Path | None, seal: bool, quiet: bool, **opti
     with waiting(f"Reading {title}", quiet):
         table = open_file(file, wanted)
     with progressing("Counting", quiet) as progress:
-        made = sketch_table(table, sealed=seal, progress=progress, **options)
+        made = sketch(table, sealed=seal, progress=progress, **options)
     table.check_unchanged()
     made.save(target)
     if not quiet:
@@ -418,7 +419,6 @@ def merge_command(
     """
     from sparsemean._counts.merging import merge
     from sparsemean._data import open_file
-    from sparsemean._fit.write import write
 
     outputs = common_options.outputs_of(out, json_file, page)
     for path in out:
@@ -447,12 +447,9 @@ def merge_command(
         for table in again:
             table.check_unchanged()
     title = files[0].name if len(files) == 1 else f"{len(files)} sketches"
-    for option, target in results:
-        if option == "--report":
-            estimate.report(target, title=f"{title}: which features have a mean")
-        else:
-            write(estimate, target)
-    common_options.show(estimate, title, time.perf_counter() - began, json_file=json_file, quiet=quiet)
+    _write(estimate, results, title=f"{title}: which features have a mean")
+    if json_file == "-" or not quiet:
+        common_options.report(estimate, title, time.perf_counter() - began, json_file=json_file)
     if json_file != "-" and not quiet:
         print_sentence(_held(together))
         print_written(*(target for _, target in results))

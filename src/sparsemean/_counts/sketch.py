@@ -110,9 +110,9 @@ class Sketch:
 
     def save(self, path: str | Path) -> None:
         """Write the sketch to one file; `sparsemean.load_sketch` reads it and `sparsemean.merge` adds it up."""
-        from sparsemean._counts.sketch_file import save
+        from sparsemean._counts.sketch_file import save_sketch
 
-        save(self, path)
+        save_sketch(self, path)
 
     def estimate(self, X: object = None, **options: Any) -> Estimate:
         """Infer which features have a mean, and how sure that is.
@@ -176,6 +176,7 @@ def sketch(
     sealed: bool = False,
     feature_names: object = None,
     n_jobs: int | None = None,
+    progress: Progress | None = None,
 ) -> Sketch:
     """Count some rows so that the counts add up to those of one fit of all rows.
 
@@ -207,6 +208,8 @@ def sketch(
         Defaults to the names of the input's columns.
     n_jobs : int, optional
         Threads; None takes every core this process may use.
+    progress : callable, optional
+        Is told the share of all values that has been read.
 
     Examples
     --------
@@ -215,34 +218,19 @@ def sketch(
     >>> merge([sketch(data.X[:250]), sketch(data.X[250:], first_row=250)]).estimate(contamination=0.1).support
     array([0, 1, 2, 3])
     """
-    return sketch_table(
-        as_table(X, feature_names), first_row=first_row, random_state=random_state, bucket_sizes=bucket_sizes,
-        null=null, missing=missing, sealed=sealed, n_jobs=n_jobs,
-    )  # fmt: skip
-
-
-def sketch_table(
-    table: Table,
-    *,
-    first_row: object = 0,
-    random_state: object = 0,
-    bucket_sizes: object = "auto",
-    null: object = 0.0,
-    missing: str = "raise",
-    sealed: bool = False,
-    n_jobs: int | None = None,
-    progress: Progress | None = None,
-) -> Sketch:
-    """Count the rows of a table; see `sketch`."""
+    table = as_table(X, feature_names)
     if not isinstance(sealed, (bool, np.bool_)):
         raise InputError("sealed", "be True or False", repr(sealed))
     if sealed and table.shape[0] < BLOCK:
         rule = f"be left out for fewer than {BLOCK} rows, whose counts would give them away"
         raise InputError("sealed", rule, f"{table.shape[0]} rows")
-    null, sizes, seed = _null(null, table), sizes_for(bucket_sizes, missing), draw_seed(random_state)
+    means = one_number_each(on_the_host(null, table, argument="null"), table.shape[1], argument="null")
+    sizes, seed = sizes_for(bucket_sizes, missing), draw_seed(random_state)
+    rule = f"be an integer from 0 to {MOST_NUMBER:,}, the number of the first row among all rows"
+    first = integer(first_row, argument="first_row", least=0, rule=rule, most=MOST_NUMBER)
     return sketch_rows(
-        table, _first(first_row), seed=seed, bucket_sizes=sizes, null=null, missing=missing, sealed=bool(sealed),
-        n_jobs=n_jobs, progress=progress,
+        table, first, seed=seed, bucket_sizes=sizes, null=0.0 if means is None else means, missing=missing,
+        sealed=bool(sealed), n_jobs=n_jobs, progress=progress,
     )  # fmt: skip
 
 
@@ -273,19 +261,6 @@ def check_unchanged(
     for name, (value, differs) in changed.items():
         if differs:
             raise InputError(name, "stay as it was when the first rows were counted", repr(value), "fit starts afresh")
-
-
-def _null(null: object, table: Table) -> FloatArray | float:
-    means = one_number_each(on_the_host(null, table, argument="null"), table.shape[1], argument="null")
-    return 0.0 if means is None else means
-
-
-def _first(first_row: object) -> int:
-    rule = "be an integer of at least 0, the number of the first row among all rows"
-    first = integer(first_row, argument="first_row", least=0, rule=rule)
-    if first > MOST_NUMBER:
-        raise InputError("first_row", f"be at most {MOST_NUMBER:,}", first)
-    return first
 
 
 # Count rows whose arguments are checked: what streams, files and the tasks of a cluster share.

@@ -108,7 +108,7 @@ def header_of(sketch: Sketch) -> Header:
     )
 
 
-def save(sketch: Sketch, path: str | Path) -> None:
+def save_sketch(sketch: Sketch, path: str | Path) -> None:
     """Write a sketch; what was at ``path`` stays if this fails."""
     header = header_of(sketch)
     claims = {"format": FORMAT, **asdict(header), "seed": str(header.seed)}  # digits: seeds are longer than 64 bits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -110,10 +111,13 @@ def open_file(path: str | Path, wanted: ReadOptions = NOTHING) -> Table:
     """Open a file by its ending, one of ``READERS``; ``-`` is comma-separated text on standard input."""
     path = Path(path)
     if str(path) == "-":
-        from sparsemean._data import csv
-
-        return _looked_at(csv.read_standard_input(wanted), wanted)
-    ending = ending_of(path)
+        opened = FileContext("standard input", "text with commas")
+        with opened.reading():
+            return _looked_at(_function("csv.Text")(sys.stdin.buffer, opened).table(wanted), wanted, opened)
+    endings = [ending for ending in READERS if path.name.lower().endswith(ending)]
+    if not endings:
+        raise InputError("FILE", f"end in {', '.join(READERS)}", repr(path.name))
+    ending = max(endings, key=len)
     refuse_endless(path)
     if not path.is_file() and not (ending in FOLDERS and path.is_dir()):
         raise InputError("FILE", "be an existing file", repr(str(path)), "check the path")
@@ -129,12 +133,14 @@ def open_file(path: str | Path, wanted: ReadOptions = NOTHING) -> Table:
     opened = FileContext(path.name, KINDS.get(ending, f"{ending.removesuffix('.gz')} file"), before.size)
     with opened.reading():
         table: Table = _function(READERS[ending])(path, wanted, opened)
-    _check_labels(table, opened)
-    return replace(_looked_at(table, wanted), file=before)
+    return replace(_looked_at(table, wanted, opened), file=before)
 
 
-def _check_labels(table: Table, opened: FileContext) -> None:
-    """Refuse labels that are too long to be compared: all take as much room as the longest."""
+def _looked_at(table: Table, wanted: ReadOptions, opened: FileContext) -> Table:
+    """Return a table with what its columns look like: names of rows, subjects, groups.
+
+    Labels that are too long to be compared are refused: all take as much room as the longest.
+    """
     for labels in (table.groups, *table.columns.values()):
         if labels is not None and labels.dtype.kind == "O":
             longest = max((label for label in (*labels, "") if isinstance(label, str)), key=len)
@@ -142,17 +148,13 @@ def _check_labels(table: Table, opened: FileContext) -> None:
             if len(longest) > LONGEST_LABEL:
                 got = f"{len(longest):,} in {opened.name}, from {longest[:20]!r} on"
                 raise InputError("labels", f"have at most {LONGEST_LABEL:,} characters", got, "name groups otherwise")
-
-
-def _looked_at(table: Table, wanted: ReadOptions) -> Table:
-    """Return a table with what its columns look like: names of rows, subjects, groups."""
     repeats = table.repeated
     if repeats is None and wanted.id is not None and table.row_names is not None and wanted.independent:
         repeats = repeated(wanted.id, table.row_names, MOST_NAMES)
     if table.feature_names is None:
         return replace(table, repeated=repeats)
     names = table.feature_names.tolist()
-    values = table.values if isinstance(table.source, Dense) else None
+    values = table.source.values if isinstance(table.source, Dense) else None
     ids = [name for name in row_numbers(names, values) if name != wanted.id]
     notes = (NUMBERS_ROWS.format(list_names(ids)),) if ids else ()
     halves = [*table.two_valued, *([] if values is None else named_as_groups(names, values))]
@@ -164,12 +166,3 @@ def _function(name: str) -> Any:
     """Return a function of a module here, which is loaded now."""
     module, _, function = name.partition(".")
     return getattr(importlib.import_module(f"{__name__}.{module}"), function)
-
-
-def ending_of(path: Path) -> str:
-    """Return the ending of a file, one of ``READERS``."""
-    name = path.name.lower()
-    found = [ending for ending in READERS if name.endswith(ending)]
-    if not found:
-        raise InputError("FILE", f"end in {', '.join(READERS)}", repr(path.name))
-    return max(found, key=len)

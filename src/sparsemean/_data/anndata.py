@@ -14,7 +14,7 @@ from sparsemean._data import chunked, hdf5, table
 from sparsemean._data.chunked import MakeSource, StoredArray, StoredGroup, is_group, pick, source_of
 from sparsemean._data.matrices import read_sparse
 from sparsemean._data.repeats import chosen, likely, repeated
-from sparsemean._data.source import Array, ColumnSubset, cut
+from sparsemean._data.source import Array, ColumnSubset, Source, cut
 from sparsemean._data.table import (
     OF_ROWS,
     FileContext,
@@ -136,30 +136,28 @@ def read_stored(
     ``dense`` makes a source of an array, and ``remarks`` says what is to be noted of a matrix.
     """
     grouped = is_group(root)
-    if opened.kind == ".h5ad file" or (
+    annotated = opened.kind == ".h5ad file" or (
         grouped and wanted.dataset is None and as_text(root.attrs.get("encoding-type", "")) == "anndata"
-    ):
-        return _read_annotated(root, wanted, opened, dense, remarks)
-    lone = f"{opened.kind.replace(' folder', ' array')}s"
-    wanted.refuse(*OF_ROWS, "select", "drop", "layer", kind=lone)
-    if not grouped:
-        wanted.refuse("dataset", kind=f"{lone} that are no group")
-    matrix = pick(root, wanted.dataset, opened) if grouped else root
-    return Table(source_of(matrix, opened, dense), notes=remarks(matrix))
+    )
+    if annotated:
+        wanted.refuse("dataset", kind=f"a {opened.kind} of AnnData")
+        with opened.parsing():
+            matrix = _matrix(root, wanted.layer, opened)
+    else:
+        lone = f"{opened.kind.replace(' folder', ' array')}s"
+        wanted.refuse(*OF_ROWS, "select", "drop", "layer", kind=lone)
+        if not grouped:
+            wanted.refuse("dataset", kind=f"{lone} that are no group")
+        matrix = pick(root, wanted.dataset, opened) if grouped else root
+    source, notes = source_of(matrix, opened, dense), remarks(matrix)
+    return _annotated(root, source, notes, wanted, opened) if annotated else Table(source, notes=notes)
 
 
-def _read_annotated(
-    root: StoredGroup,
-    wanted: ReadOptions,
-    opened: FileContext,
-    dense: MakeSource,
-    remarks: Callable[[Any], tuple[str, ...]],
+def _annotated(
+    root: StoredGroup, source: Source, remarks: tuple[str, ...], wanted: ReadOptions, opened: FileContext
 ) -> Table:
     """Return X or a layer, its features chosen, with names."""
-    wanted.refuse("dataset", kind=f"a {opened.kind} of AnnData")
-    with opened.parsing():
-        matrix = _matrix(root, wanted.layer, opened)
-    source, said = source_of(matrix, opened, dense), wanted.of_rows
+    said = wanted.of_rows
     with opened.parsing():
         obs, var = (Frame(root, name, n, opened) for name, n in zip(("obs", "var"), source.shape, strict=True))
         names = as_names(var.index())
@@ -180,7 +178,7 @@ def _read_annotated(
         groups=labels.pop("group", None),
         columns=labels,
         repeated=subjects,
-        notes=(*notes, *remarks(matrix)),
+        notes=(*notes, *remarks),
     )
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from sparsemean._data.source import AT_ONCE, Along, Array, Run, Source, runs
 from sparsemean._data.table import FileContext, ReadOptions, Table, as_text, check_feature_names, check_matrix
 from sparsemean._util.files import refuse_endless
-from sparsemean._util.records import FloatArray, IntArray
+from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError, require
 
 if TYPE_CHECKING:
@@ -55,12 +55,6 @@ def is_group(element: object) -> TypeGuard[StoredGroup]:
     return hasattr(element, "keys") and hasattr(element, "attrs")
 
 
-def is_matrix(array: object) -> bool:
-    """Whether an array is a matrix of numbers."""
-    shape, dtype = getattr(array, "shape", None), getattr(array, "dtype", None)
-    return len(shape or ()) == 2 and getattr(dtype, "kind", "V") in "fiub"
-
-
 def sparse_format(group: StoredGroup) -> str:
     """Return "csr" or "csc" for a group that holds a compressed matrix, else nothing."""
     form = as_text(group.attrs.get("encoding-type", "")).removesuffix("_matrix")
@@ -84,7 +78,10 @@ def pick(root: StoredGroup, name: str | None, opened: FileContext) -> Any:
 
 def _holds_matrix(element: object) -> bool:
     """Whether an element is a matrix of numbers, dense or compressed."""
-    return bool(sparse_format(element)) if is_group(element) else is_matrix(element)
+    if is_group(element):
+        return bool(sparse_format(element))
+    shape, dtype = getattr(element, "shape", None), getattr(element, "dtype", None)
+    return len(shape or ()) == 2 and getattr(dtype, "kind", "V") in "fiub"
 
 
 def _described(element: object) -> str:
@@ -217,15 +214,6 @@ class Compressed(Source):
         made = self._read(rows, columns).tocsc()
         made.sum_duplicates()
         return made
-
-    def _take(self, columns: IntArray) -> FloatArray:
-        """Return all rows of rising ``columns``: rows are read once, however many columns are wanted."""
-        n = self.shape[0]
-        out = np.empty((n, columns.size), order="F")
-        for read, at, wanted in self.runs(columns):
-            for rows in self.stripes() if self.by_rows else [slice(0, n)]:
-                out[rows, at] = self._read(rows, read)[:, wanted].toarray()
-        return out
 
     def runs(self, columns: IntArray) -> list[Run]:
         """Read rows once, however many columns are wanted; of columns those that are not far apart together."""

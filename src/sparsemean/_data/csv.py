@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
@@ -30,7 +29,6 @@ from sparsemean._kernels import cells, compiling
 from sparsemean._util.files import Unpacked
 from sparsemean.errors import InputError
 
-Floats = npt.NDArray[np.float64]
 Refused = dict[int, tuple[str, str]]
 """Columns that hold no numbers: what they hold, and where it is seen."""
 ENDS = re.compile(rb"\r\n|\n|\r")
@@ -61,12 +59,6 @@ class Heading:
     halves: list[int]
     notes: tuple[str, ...]
     spare: bool
-
-    def trimmed(self, values: Floats) -> tuple[Floats, Names | None, tuple[str, ...]]:
-        """Return values, names and notes without a last column that only a separator at the end of lines makes."""
-        if self.spare and values.shape[1] > 1 and np.isnan(values[:, -1]).all():
-            return values[:, :-1], self.labels[:-1] if self.labels is not None else None, (*self.notes, SPARE)
-        return values, self.labels, self.notes
 
     def complaint(self, text: bytes, how: int, *, sheet: bool) -> str:
         """Say what is wrong with the line that ``text`` begins with, or the row of a ``sheet``."""
@@ -108,7 +100,7 @@ def understand(lines: list[str], usual: str, wanted: ReadOptions, opened: FileCo
         notes = (*notes, UNNAMED_ID if wanted.id is None else UNNAMED_LEFT_OUT)
         wanted = replace(wanted, id="") if wanted.id is None else replace(wanted, drop=(*wanted.drop, ""))
     layout = layout_of(names, wanted)
-    labels = check_feature_names(layout.called(layout.features), layout.features.size) if named else None
+    labels = check_feature_names([names[column] for column in layout.features], layout.features.size) if named else None
     texts = {column: found for column in layout.others if (found := _texts(rest, column, len(names)))}
     naming = [column for column, found in texts.items() if len(found) > 2][:1]
     halves = [*naming, *[column for column, found in texts.items() if len(found) == 2][:MOST_LOOKED_AT]]
@@ -133,12 +125,6 @@ def end_of_line(text: bytes, at: int) -> int | None:
             return None
         at = closing + 1
     return None
-
-
-def text_of(text: bytes, first: int, last: int) -> str:
-    """Return a cell as text."""
-    cell = text[first:last].decode()
-    return cell.replace('""', '"') if first and text[first - 1] == cells.QUOTE else cell
 
 
 def _is_header(first: list[str], below: list[str]) -> bool:
@@ -207,13 +193,6 @@ def read_csv(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
     with path.open("rb") as raw:
         file: Readable = Unpacked(raw, opened.check_held) if path.name.lower().endswith(".gz") else raw
         return Text(file, opened, raw).table(wanted, "," if opened.kind == ".csv file" else "\t")
-
-
-def read_standard_input(wanted: ReadOptions) -> Table:
-    """Read text from standard input."""
-    opened = FileContext("standard input", "text with commas")
-    with opened.reading():
-        return Text(sys.stdin.buffer, opened).table(wanted)
 
 
 class Readable(Protocol):
@@ -287,9 +266,11 @@ class Text:
     def _finished(self, found: Heading, bad: Refused, dropped: dict[str, str]) -> Table:
         """Return the table, without the columns of ``bad``."""
         layout = found.layout
-        values, names, notes = found.trimmed(self.values[: self.rows])
-        dropped |= self._remarks(found, bad)
+        values, names, notes = self.values[: self.rows], found.labels, found.notes
+        if found.spare and values.shape[1] > 1 and np.isnan(values[:, -1]).all():  # a separator at the end of lines
+            values, names, notes = values[:, :-1], None if names is None else names[:-1], (*notes, SPARE)
         if bad:
+            dropped |= self._remarks(found, bad)
             keep = np.isin(layout.features[: values.shape[1]], sorted(bad), invert=True)
             values, names = values[:, keep], None if names is None else names[keep]
             if not keep.any():
@@ -316,7 +297,7 @@ class Text:
             labels.pop("group", None),
             columns=labels,
             repeated=next(filter(None, subjects), None),
-            two_valued=tuple(layout.called(at for at in found.halves if len({*texts[at]} - {"", *cells.MISSING}) == 2)),
+            two_valued=tuple(layout.names[at] for at in found.halves if len({*texts[at]} - {"", *cells.MISSING}) == 2),
         )
 
     def _first_lines(self) -> tuple[list[str], int]:
@@ -395,9 +376,9 @@ class Text:
                 read = self.numerals.read(canonical[used : used + done], odd[:n_odd], self.rows)
                 self.values[self.rows + odd[:n_odd, 0], roles[odd[:n_odd, 1]]] = read
                 self.held += A_NUMERAL * n_odd
-                self._check_held()
             self._keep_texts(self.text[used : used + done], spans[:lines])
             self.rows += lines
+            self.opened.check_held(self.held + 8 * self.values[: self.rows].size)
             used += done
             if how == cells.NO_ROOM and self.rows == self.values.shape[0]:
                 self._make_room(found, len(self.text) - used)
@@ -406,21 +387,18 @@ class Text:
             said = found.complaint(self.text, how, sheet=self.opened.kind.startswith(".xls"))
             raise self.opened.broken(f"row {self.rows} {said}")
         self._check_line(self.text, whole=self.ended)
-        self._check_held()
         return self.numerals.texts()
-
-    def _check_held(self) -> None:
-        """Refuse to hold more than so few bytes stand for."""
-        self.opened.check_held(self.held + 8 * self.rows * self.values.shape[1])
 
     def _keep_texts(self, text: bytes, spans: npt.NDArray[np.int64]) -> None:
         """Keep the columns that are read as text."""
         for lines in cut(spans.shape[0], TEXTS_AT_ONCE, 1):
             ends = spans[lines].transpose(1, 2, 0).tolist()
             for texts, (first, last) in zip(self.texts, ends, strict=True):
-                texts += [text_of(text, a, b) for a, b in zip(first, last, strict=True)]
+                for a, b in zip(first, last, strict=True):
+                    cell = text[a:b].decode()
+                    texts.append(cell.replace('""', '"') if a and text[a - 1] == cells.QUOTE else cell)
                 self.held += sum(last) - sum(first) + A_TEXT * len(first)
-            self._check_held()
+            self.opened.check_held(self.held)
 
     def _most_lines(self, found: Heading) -> int:
         """Return how many lines can be among the bytes that wait: a line has a byte for each column at least."""

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from sparsemean._data.table import ReadOptions
 from sparsemean._kernels.cells import DIGITS, POINT, THREE, TRUTH, WHOLE
 from sparsemean._util.checks import list_names, pluralize
+from sparsemean._util.records import FloatArray
 from sparsemean.errors import InputError
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -63,7 +64,8 @@ class Recoder:
     """
 
     def __init__(self, encoding: str | None, name: str) -> None:
-        self.name, self.judged = name, encoding is None
+        self.name, self.judged, self.note = name, encoding is None, ""
+        """Whether the encoding is judged, and what is to be said of it."""
         self.encoding = "" if encoding is None else _known(encoding)
         self.decoder: codecs.IncrementalDecoder | None = None
 
@@ -73,6 +75,7 @@ class Recoder:
             marked = (name for mark, name in BYTE_ORDER_MARKS.items() if piece.startswith(mark))
             self.encoding = self.encoding or next(marked, "utf-8")
             self.decoder = codecs.getincrementaldecoder(self.encoding)()
+            self.note = f"text in {self.encoding}" if self.judged and self.encoding != "utf-8" else ""
         if self.encoding == "utf-8" and piece.isascii() and not self.decoder.getstate()[0]:
             return piece
         try:
@@ -80,13 +83,8 @@ class Recoder:
         except UnicodeError as error:
             if not self.judged or self.encoding != "utf-8":
                 raise self.refusal(error) from error
-        self.encoding, self.decoder.errors = FALLBACK, "sparsemean.western"
+        self.encoding, self.decoder.errors, self.note = FALLBACK, "sparsemean.western", f"text in {FALLBACK}"
         return self.decoder.decode(piece, final=not piece).encode()
-
-    @property
-    def note(self) -> str:
-        """What was judged of the encoding, where it is not the usual one."""
-        return f"text in {self.encoding}" if self.judged and self.encoding != "utf-8" else ""
 
     def refusal(self, error: UnicodeError) -> InputError:
         """Refuse a byte that the encoding has no character for."""
@@ -221,7 +219,6 @@ def cells_of(line: str, separator: str) -> list[str]:
 
 # Numbers written with more than digits: percentages, money, thousands set apart, yes and no; and what is no number.
 
-Floats = npt.NDArray[np.float64]
 AMOUNT = re.compile(
     r"(?P<sign>[-+−]?)\s?(?P<before>[$€£¥]?)\s?(?P<inner>[-+−]?)"
     r"(?P<digits>[1-9]\d{0,2}(?:(?P<mark>[,'’ \u00a0\u202f])\d{3})(?:(?P=mark)\d{3})*(?:\.\d*)?|\d+\.?\d*|\.\d+)"
@@ -289,7 +286,7 @@ class Numerals:
         self.first: dict[int, str] = {}
         """The first cell of each column that is no number, with its row."""
 
-    def read(self, text: bytes, odd: npt.NDArray[np.int64], first_row: int) -> Floats:
+    def read(self, text: bytes, odd: npt.NDArray[np.int64], first_row: int) -> FloatArray:
         """Return the values of cells: line, column, first and last byte of each in ``text``, which is canonical."""
         if not len(odd):
             return np.empty(0)
@@ -307,14 +304,11 @@ class Numerals:
             self.seen[column] |= self.styles[style].form
             if self.styles[style].text:
                 shown = self.dialect.as_written(cells[place])
-                hint = ", which --decimal , reads" if self._lacks_comma(shown) else ""
+                digits = shown[:LONGEST].strip(SIGNS)
+                commas = self.dialect.points and any(form.fullmatch(digits) for form in (WITH_COMMA, IN_GROUPS))
+                hint = ", which --decimal , reads" if commas else ""  # it would be a number if decimals had commas
                 self.first.setdefault(column, f"row {first_row + int(odd[place, 0])}: {shown[:40]!r}{hint}")
         return np.array([value for value, _ in meanings])
-
-    def _lacks_comma(self, cell: str) -> bool:
-        """Whether a cell would be a number if decimals had commas, which nobody ruled out."""
-        digits = cell[:LONGEST].strip(SIGNS)
-        return self.dialect.points and any(form.fullmatch(digits) for form in (WITH_COMMA, IN_GROUPS))
 
     def _learn(self, cell: bytes) -> Meaning:
         """Keep what a cell means."""
@@ -336,7 +330,7 @@ class Numerals:
         beside_signs = any(not style.text and not style.word for style in self.counts.get(column, ()))
         return beside_signs or bool(self.seen[column] & DIGITS)
 
-    def refused(self, values: Floats, roles: npt.NDArray[np.int64]) -> dict[int, tuple[str, str]]:
+    def refused(self, values: FloatArray, roles: npt.NDArray[np.int64]) -> dict[int, tuple[str, str]]:
         """Return, once all rows are read, columns that hold no numbers or numbers that are not all of one kind.
 
         Column k of the text is ``roles[k]`` of the values.
@@ -361,7 +355,7 @@ class Numerals:
             return np.where(doubtful, int(nowhere and bool(np.any(doubtful & besides))), 0)
         return np.where(doubtful, besides + int(nowhere), 0)
 
-    def _disagreement(self, counts: Mapping[Style, int], values: Floats) -> str:
+    def _disagreement(self, counts: Mapping[Style, int], values: FloatArray) -> str:
         """Say what cells of a column do not agree about."""
         words = {style.word for style in counts} - {""}
         n_words = sum(count for style, count in counts.items() if style.word)

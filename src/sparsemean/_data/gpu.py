@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     OnDevice: TypeAlias = cupy.ndarray | torch.Tensor
 
-DEVICES = ("cpu", "gpu")
-
 
 class DeviceArray(Source):
     """An array on a device. ``kind`` is the type of its values: bfloat16 is kept as integers of 16 bits."""
@@ -149,7 +147,7 @@ def fetched(value: OnDevice, table: Table, argument: str) -> Any:
 
 def sent(table: Table, device: object) -> Table:
     """Return ``table`` as it is to be counted: on the host ("cpu"), on a GPU ("gpu"), or where it lies (None)."""
-    if device is not None and device not in DEVICES:
+    if device not in (None, "cpu", "gpu"):
         raise InputError("device", "be None, 'cpu' or 'gpu'", repr(device))
     lies_on_gpu = isinstance(table.source, DeviceArray)
     if device == "cpu" and lies_on_gpu:

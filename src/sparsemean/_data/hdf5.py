@@ -125,10 +125,6 @@ class Hdf5Group:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the file."""
         self.group.file.close()
 
     def keys(self) -> list[str]:
@@ -209,7 +205,7 @@ def read_hdf5(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
         with opened.reading():
             return read_stored(file, wanted, opened, hdf5_source)
     except BaseException:
-        file.close()
+        file.group.file.close()
         raise
 
 

@@ -310,10 +310,6 @@ class Layout:
     watched: list[int]
     others: list[int]
 
-    def called(self, columns: Iterable[int]) -> list[str]:
-        """Return the names of some columns."""
-        return [self.names[column] for column in columns]
-
 
 def layout_of(names: list[str], wanted: ReadOptions) -> Layout:
     """Tell the columns of a file apart by their names; one that an option names must be the only one of that name."""

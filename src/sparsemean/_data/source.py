@@ -125,28 +125,22 @@ class Source(ABC):
         for rows in self.stripes() if self.along == "rows" else [slice(0, n)]:
             for read, at, wanted in runs:
                 with np.errstate(invalid="ignore"):  # NaNs of some bits are warned of when they are made longer
-                    out[rows, at] = as_dense(self.block(rows, read))[:, wanted]
+                    out[rows, at] = as_dense(self.block(rows, read)[:, wanted])
         return out
 
     def takes_of(self, columns: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
         """Yield rising ``columns`` a good many at a time: each piece may cost a read of everything."""
-        for part in self.cut_columns(columns.size):
-            yield columns[part], self.take(columns[part])
+        for few in self.taken_together(columns):
+            yield few, self.take(few)
 
-    def cut_columns(self, count: int) -> list[slice]:
-        """Cut so many chosen columns into as many as are taken together."""
+    def taken_together(self, columns: IntArray) -> list[IntArray]:
+        """Cut chosen columns into as many as are taken together."""
         values = TAKEN_OF_MEMORY if self.in_memory else TAKEN_AT_ONCE
-        return cut(count, max(1, values // self.shape[0]), 1)
+        return [columns[part] for part in cut(columns.size, max(1, values // self.shape[0]), 1)]
 
     def select(self, columns: IntArray) -> Any:
         """Return ``columns`` as what `SparseMean.transform` makes of such a source."""
         return self.take(columns)
-
-    def keeping(self, columns: IntArray) -> Source:
-        """Return a source that has read ``columns`` and reads them no more; itself where they lie in memory anyway."""
-        if self.in_memory or columns.size * self.shape[0] > TAKEN_AT_ONCE:
-            return self
-        return ColumnCache(self, columns, self.take(columns))
 
     def find_non_finite(self, *, at: tuple[int, int] = (0, 0), skip_missing: bool = False) -> NonFiniteValue | None:
         """Look for a value that is not finite, some columns at a time; see `find_non_finite`."""
@@ -223,10 +217,11 @@ class Dense(Source):
 
     def take(self, columns: IntArray) -> FloatArray:
         """Return all rows of ``columns``."""
-        from sparsemean._kernels import compiling, cpu
+        from sparsemean._kernels.columns import gather
+        from sparsemean._kernels.compiling import plainly
 
-        if self.native is not None and not compiling.plainly(self.shape[0] * columns.size):
-            return cpu.gather(self.values, np.arange(self.shape[0]), columns)
+        if self.native is not None and not plainly(self.shape[0] * columns.size):
+            return gather(self.values, np.arange(self.shape[0]), columns)
         with np.errstate(invalid="ignore"):  # NaNs of some bits are warned of when they are made longer
             return self.values.take(columns, axis=1).astype(np.float64, copy=False)
 

@@ -131,9 +131,7 @@ def _first_line(error: Exception) -> str:
 # What a user asks of a file: which columns name rows and groups, and which are features.
 
 
-LABELS = ("group", "subject", "strata", "pairs")
-"""Options that name a column with a label for each row."""
-OF_ROWS = ("id", *LABELS)
+OF_ROWS = ("id", "group", "subject", "strata", "pairs")
 """Options that name a column which is no feature."""
 
 

@@ -77,13 +77,8 @@ class RankEvidence:
     def step_of(self, allowed: Allowed) -> int | None:
         """Return the step of the grid at which so many rows are bad."""
         step = int(np.searchsorted(self.grid, self.share_of(allowed) - ROUNDING))
-        found = step < self.grid.size and self._at_step(step) == tuple(allowed)
+        found = step < self.grid.size and self.at_share(Shares(*self.grid[[step, step]].tolist())) == tuple(allowed)
         return step if found else None
-
-    def _at_step(self, step: int) -> Allowed:
-        """Return the bad rows of every test at a step of the grid."""
-        share = float(self.grid[step])
-        return self.at_share(Shares(share, share))
 
     def as_shares(self, steps: IntArray) -> FloatArray:
         """Return steps of the grid as shares of bad rows of each group; NaN for −1."""
@@ -116,8 +111,10 @@ class RankEvidence:
         out = np.empty(at.size)
         for step in np.unique(steps).tolist():
             here = np.flatnonzero(steps == step)
-            bads, more = (self._at_step(step), 0) if self.allowed is None else (self.allowed, step)
-            out[here] = self.log_p(bads, at[here], more=more)
+            if self.allowed is None:
+                out[here] = self.log_p(self.at_share(Shares(*self.grid[[step, step]].tolist())), at[here])
+            else:
+                out[here] = self.log_p(self.allowed, at[here], more=step)
         return probabilities(out)
 
     def last(self, error: float, at: IntArray, above: IntArray | None = None) -> IntArray:

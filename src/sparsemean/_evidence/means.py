@@ -57,7 +57,7 @@ def centres_of(plan: Plan, null: FloatArray | None) -> FloatArray:
     return np.stack([about + sign * plan.question.min_effect for sign in plan.question.side.signs])
 
 
-def evidence_of(plan: Plan, test: MeanTest, sums: IntArray) -> tuple[SlackEvidence, FloatArray]:
+def sum_evidence(plan: Plan, test: MeanTest, sums: IntArray) -> tuple[SlackEvidence, FloatArray]:
     """Return the evidence of sums at `centres_of`, and β = S/(nM) on the side that speaks louder."""
     xp = namespace(sums)
     upper, lower = sums[0] / GRID, sums[-1] / GRID
@@ -228,7 +228,7 @@ class Slack(NamedTuple):
     alone: tuple[float, float]
 
 
-def slack_of(test: MeanDifferenceTest, bad: BadRows, more: int = 0) -> Slack:
+def slack_of_sums(test: MeanDifferenceTest, bad: BadRows, more: int = 0) -> Slack:
     """Return what so many bad rows, and ``more`` of either group, move at most."""
     move = 2 * psi_max(test.kappa)
     joint = weighted(bad, test.weights) + more * max(test.weights)
@@ -334,7 +334,7 @@ class MeanContrast:
         place = np.searchsorted(self.features, at[looked])
         least = least_evidence(
             self.first[place], self.second[place], self.step[place],
-            test=self.mean_test, slack=slack_of(self.mean_test, case.bad, case.more), features=at[looked],
+            test=self.mean_test, slack=slack_of_sums(self.mean_test, case.bad, case.more), features=at[looked],
         )  # fmt: skip
         out[looked] = np.minimum(0.0, math.log(self.mean_test.factor) - np.maximum(least, 0.0))
         return out
@@ -366,7 +366,7 @@ def look(
     signs = side.signs
     middles = [fillna(medians(rows[:PILOT]), 0.0) for rows in values]
     about = 0.5 * middles[0] + 0.5 * middles[1]
-    every, none = np.arange(columns.size), slack_of(test, BadRows(0, 0))
+    every, none = np.arange(columns.size), slack_of_sums(test, BadRows(0, 0))
     second = sums_of[1](every, about[np.newaxis])[0] / GRID
     said, joints = [], []
     shifts = dict.fromkeys(sign * min_effect for sign in signs)  # one where nothing is too small to matter
@@ -428,7 +428,7 @@ def invert_difference(
     some = np.flatnonzero(np.isfinite(test.unit[0, columns]))
     roots = np.stack(_roots(values, columns, sums_of, some, test))
     out[0, some] = roots[0] - roots[1]
-    slack, goal = slack_of(test, bad), math.log(test.factor / error)
+    slack, goal = slack_of_sums(test, bad), math.log(test.factor / error)
     slope = test.weights[0] * test.sizes[0] / test.unit[0, columns[some]]
     both = _joint_bound(test, slack, columns[some]) + goal
     reach, left = 1.5 * both / slope, np.flatnonzero(~np.isnan(out[0, some]))

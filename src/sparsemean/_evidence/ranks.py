@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._kernels.memory_layout import each
-from sparsemean._stats.arrays import classes_of, namespace, on_host
+from sparsemean._stats.arrays import column_classes, namespace, on_host
 from sparsemean._stats.nulls import log_tails
 from sparsemean._stats.planning import bad_rows
 from sparsemean._util.plans import BadRows, GroupSizes, Shares, Side
@@ -160,7 +160,7 @@ class RankTest:
         plain = zip((n1, n2, n1, n2, 0, 0, won, tied, 0, 0), self.counts.T, strict=True)
         table = xp.stack([xp.where(alone, new, old) for new, old in plain])
         repeats = xp.where(alone, xp.stack((alike, 0 * alike)), self.repeats.T)
-        members, classes = classes_of(xp.concatenate((table.reshape(-1, repeats.shape[1]), repeats)))
+        members, classes = column_classes(xp.concatenate((table.reshape(-1, repeats.shape[1]), repeats)))
         chosen = on_host((table[..., members], repeats[:, members]))
         return replace(self, counts=chosen[0].T, repeats=chosen[1].T), on_host(classes)
 

@@ -316,7 +316,8 @@ def _reached_compiled(evidence: SlackEvidence, error: float, slack: int) -> IntA
     nulls: Any = evidence.nulls
     ragged = np.zeros((len(nulls), evidence.n_hypotheses // loops.TILE + 1), dtype=bool)
     for of_size, null in zip(ragged, nulls, strict=True):
-        of_size[null.fewer // loops.TILE] = True
+        if null.numbers.size > 1:
+            of_size[np.flatnonzero(null.nonzero < null.most) // loops.TILE] = True
     some, looks = bool(ragged.any()), evidence.stages
     nonzero = np.stack([null.nonzero for null in nulls]) if some else np.empty((len(nulls), 0), np.int32)
     most = max(null.most for null in nulls) if some else -1

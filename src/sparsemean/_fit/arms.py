@@ -154,12 +154,12 @@ def _left(estimate: Estimate, table: Table, labels: IntArray) -> FloatArray:
     unchanged = not plan.bad_rows and np.array_equal(labels, np.asarray(estimate.labels))
     if unchanged or plan.question.target == "mean" or not all((labels == arm).any() for arm in (0, 1)):
         return np.full((2, plan.n_features), np.nan)
-    design = two_sample.Design(table, np.arange(ELSEWHERE + 1), labels, estimate.strata)
     request = ask(
         contamination=0.0, selection=plan.question.selection, level=plan.question.level / plan.n_tests,
         alternative=plan.alternative, min_effect=plan.question.min_effect, missing=plan.question.missing,
     )  # fmt: skip
     contrast = Contrast(reference=0, label=1, sizes=tuple(np.bincount(labels, minlength=ELSEWHERE + 1).tolist()))
-    decided = two_sample.decide_all(design, [contrast], request, seed=estimate.seed)
+    classes = np.arange(ELSEWHERE + 1)
+    decided = two_sample.decide_all(two_sample.Design(table, classes, labels, (contrast,), request, estimate.strata))
     shown = np.isin(np.arange(plan.n_features), decided.decision.support)
     return np.stack((decided.decision.p_values, np.where(shown, np.sign(decided.tests[0].strength), 0.0)))

@@ -451,7 +451,7 @@ class CodedColumns(StandardizedRows):
         whole, sums = all(of_whole), sum_of(of_sums)[self.judging]
         products, self.row_scale = sum_of(of_products)[np.ix_(self.judging, self.judging)], np.concatenate(of_own)
         self.ratios = CodedRows(Steps(blocks, values.heights, self.columns.size, whole), p=self.columns.size)
-        self.scaled = self._clipped(clip, sums / np.maximum(self.ratios.per_column[self.judging], 1))
+        self.scaled = self._clipped(clip, sums)
         if whole:
             self.scaled.products = (products - np.outer(sums, sums) / n).astype(np.float32)
 

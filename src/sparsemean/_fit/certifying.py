@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any
 
 from sparsemean._data import as_table
+from sparsemean._data.table import Names
 from sparsemean._fit import one_sample
 from sparsemean._fit.mean import Means
 from sparsemean._fit.one_sample import Centres
+from sparsemean._fit.pipeline import OneSample
 from sparsemean._stats import planning
 from sparsemean._stats.arrays import near
+from sparsemean._stats.decision import Decision
 from sparsemean._util.checks import AUTO, is_auto
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
-
-if TYPE_CHECKING:
-    from sparsemean._fit.pipeline import Found
 
 OF_BOTH = (
     "contamination", "selection", "level", "target", "scale", "alternative", "min_effect", "missing", "random_state",
@@ -72,7 +69,7 @@ class Certified:
     max_contamination: FloatArray
     beta: FloatArray
     bucket_size: IntArray
-    feature_names: npt.NDArray[np.object_] | None
+    feature_names: Names | None
     plan: Plan
     seed: int
 
@@ -126,26 +123,33 @@ def certify(X: Any, y: Any = None, *, feature_names: Any = None, **params: Any) 
             raise InputError("option", f"be one of {', '.join((*OF_BOTH, *own))}", repr(name), advice)
     planning.one_of(params.get("selection", RULES[0]), RULES, argument="selection")
     table = as_table(X, feature_names)
-    keys: list[Any] = [None]
     with table.source.there():
         if y is None:
             screened = is_auto(params.get("contamination", AUTO))
             data, _ = one_sample.prepare(table, refine=None, screen_rows=screened, **params)
-            found: Found = Means.of(data) if data.plan.question.target == "mean" else Centres.of(data)
-        else:
-            from sparsemean._fit import two_sample  # numba, which one sample on a device has no need of
+            kind = Means if data.plan.question.target == "mean" else Centres
+            found: OneSample = kind.of(data).judged()
+            plan = found.data.plan
+            return _certified(found.decision, found.strength(), plan, seed=data.seed, names=table.feature_names)
+        from sparsemean._fit import two_sample  # numba, which one sample on a device has no need of
 
-            groups = two_sample.counted(table, y, **params)
-            found, keys = groups, groups.keys
-        found = found.judged() if found.plans[0].auto else found
-    each = [_certified(found, contrast, table.feature_names) for contrast in range(len(found.plans))]
-    return each[0] if len(each) == 1 else dict(zip(keys, each, strict=True))
+        groups = two_sample.decide_all(two_sample.designed(table, y, **params))
+        groups = groups.judged() if groups.plans[0].auto else groups
+    each = [
+        _certified(
+            groups.decision.of(contrast), groups.strength(contrast), plan, seed=groups.seed, names=table.feature_names
+        )
+        for contrast, plan in enumerate(groups.plans)
+    ]  # fmt: skip
+    return each[0] if len(each) == 1 else dict(zip(groups.keys, each, strict=True))
 
 
-def _certified(found: Found, contrast: int, feature_names: npt.NDArray[np.object_] | None) -> Certified:
-    decision, (beta, bucket_size) = found.decision.of(contrast), found.strength(contrast)
-    names = ("support", "p_values", "p_adjusted", "q_values", "radius", "max_contamination")
+def _certified(
+    decision: Decision, strength: tuple[FloatArray, IntArray], plan: Plan, *, seed: int, names: Names | None
+) -> Certified:
+    beta, bucket_size = strength
+    shown = ("support", "p_values", "p_adjusted", "q_values", "radius", "max_contamination")
     return Certified(
-        **{name: near(beta, getattr(decision, name)) for name in names},
-        beta=beta, bucket_size=bucket_size, feature_names=feature_names, plan=found.plans[contrast], seed=found.seed,
+        **{name: near(beta, getattr(decision, name)) for name in shown},
+        beta=beta, bucket_size=bucket_size, feature_names=names, plan=plan, seed=seed,
     )  # fmt: skip

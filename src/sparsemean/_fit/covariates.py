@@ -24,6 +24,7 @@ from sparsemean._data import as_table
 from sparsemean._data.source import Array, ColumnSubset, Source, as_dense
 from sparsemean._data.table import Table, as_names
 from sparsemean._fit.designs import refuse_other_rows
+from sparsemean._fit.messages import named
 from sparsemean._kernels.rounding import snapped
 from sparsemean._util.checks import list_names, pluralize
 from sparsemean._util.records import FloatArray, IntArray
@@ -33,7 +34,6 @@ GAIN = 1.005
 """What a slope must gain, in standard deviations, for a column to be adjusted: less is not worth other values."""
 FEWEST = 20
 """Rows with both values, without which a column is left as it is."""
-NAMED = 4
 LAGS = (1 / 16, 3 / 16, 5 / 16, 7 / 16)
 """How far apart the two rows of a pair are, as shares of all rows in the order of the earlier value."""
 MOST = 4096
@@ -101,7 +101,7 @@ def adjusted(
     if len(given) > 2 or not given:
         raise InputError(called, "be one table, or a pair of an earlier and a later one", f"{len(given)} tables")
     stretches = [_stretch(table, each, called) for each in given]
-    slope = by_means if target == "mean" else by_ranks
+    slope = mean_slope if target == "mean" else rank_slope
     d, last = table.shape[1], stretches[-1]
     theta, centre, shares = np.zeros(d), np.zeros(d), np.full(d, np.nan)
     known = np.flatnonzero(np.min([each.at for each in stretches], axis=0) >= 0)
@@ -148,7 +148,7 @@ def _refuse_same(left: FloatArray, values: FloatArray, label: str, called: str) 
 # may be that of labels, makes no difference.
 
 
-def by_ranks(z: FloatArray, x: FloatArray) -> tuple[float, float]:
+def rank_slope(z: FloatArray, x: FloatArray) -> tuple[float, float]:
     """Return the slope θ of x on z that leaves no rank correlation of x − θz with z, and what a rank test gains by it.
 
     Spearman's correlation of x − θz with z is a sum over pairs of rows of sign(Δx − θΔz)·Δr, r the ranks of z. It
@@ -158,7 +158,7 @@ def by_ranks(z: FloatArray, x: FloatArray) -> tuple[float, float]:
     Examples
     --------
     >>> z = np.arange(100.0)
-    >>> theta, gain = by_ranks(z, 3 * z + (-1.0) ** z)
+    >>> theta, gain = rank_slope(z, 3 * z + (-1.0) ** z)
     >>> round(theta, 2), gain > 1.5
     (3.0, True)
     """
@@ -213,13 +213,13 @@ def _strength(z: FloatArray, x: FloatArray, theta: float) -> float:
     return moved / deviation if deviation > 0 else 1.0
 
 
-def by_means(z: FloatArray, x: FloatArray) -> tuple[float, float]:
+def mean_slope(z: FloatArray, x: FloatArray) -> tuple[float, float]:
     """Return the slope θ of x on z, both clipped at `CLIPPED`, and by how much it lowers the deviation of x.
 
     Examples
     --------
     >>> z = np.arange(100.0)
-    >>> theta, gain = by_means(z, 3 * z + 40 * (-1.0) ** z)
+    >>> theta, gain = mean_slope(z, 3 * z + 40 * (-1.0) ** z)
     >>> round(theta, 1), round(gain, 1)
     (3.0, 2.4)
     """
@@ -273,12 +273,12 @@ def _notes(table: Table, theta: FloatArray, shares: FloatArray, known: IntArray,
     share = shares[used][np.isfinite(shares[used])]
     by = f", which takes out {float(np.median(share)):.0%} of the variance (median)" if share.size else ""
     left = np.setdiff1d(known, used)
-    kept = f"; left as they are, as nothing would be gained: {_named(table, left)}" if left.size else ""
+    kept = f"; left as they are, as nothing would be gained: {named(table, left)}" if left.size else ""
     notes.append(f"{used.size:,} of {pluralize(d, 'feature')} adjusted for values from before{by}{kept}{told}")
     worse = used[shares[used] < 0]
     if worse.size:
         notes.append(
-            f"adjusting makes {_named(table, worse)} vary more, not less: both stretches from before must be as long "
+            f"adjusting makes {named(table, worse)} vary more, not less: both stretches from before must be as long "
             "as that of X, or all three have values a day"
         )
     if stretches == 1:
@@ -287,11 +287,6 @@ def _notes(table: Table, theta: FloatArray, shares: FloatArray, known: IntArray,
             "but bad ones that know the labels can move it; covariate=(earlier, later) leaves them no such way"
         )
     return [*notes, "values from before are taken to have been recorded before any row had its label"]
-
-
-def _named(table: Table, columns: IntArray) -> str:
-    names = columns if table.feature_names is None else table.feature_names[columns]
-    return list_names([str(name) for name in names], NAMED)
 
 
 # What is given: tables like X, or some of its columns by name, in the order of its rows.

@@ -47,10 +47,10 @@ class RowReader:
         self.shape = (int(values.shape[0]), int(columns.size))
 
     def __getitem__(self, at: slice | IntArray) -> FloatArray:
-        from sparsemean._kernels import cpu
+        from sparsemean._kernels.columns import gather
 
         rows = np.arange(*at.indices(self.shape[0])) if isinstance(at, slice) else at
-        values = self.data.values(self.columns, cpu.gather(self.values, rows, self.columns))
+        values = self.data.values(self.columns, gather(self.values, rows, self.columns))
         with np.errstate(over="ignore"):  # what is too far is infinite, and judged so
             return values if self.about is None else values - self.about
 
@@ -156,12 +156,8 @@ class FitData:
 
     def values_of(self, columns: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
         """Yield `values` a good many columns at a time."""
-        for part in self.pieces(columns):
+        for part in self.source.taken_together(columns):
             yield part, self.values(part)
-
-    def pieces(self, columns: IntArray) -> list[IntArray]:
-        """Cut ``columns`` into as many as are read together."""
-        return [columns[part] for part in self.source.cut_columns(columns.size)] if columns.size else []
 
     def rows_of(self, columns: IntArray, about: FloatArray | None = None) -> Any:
         """Return `values` less a number each: where they lie, on a device, if nothing is missing; or a `RowReader`.

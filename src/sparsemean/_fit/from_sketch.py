@@ -18,7 +18,7 @@ from sparsemean._evidence.signs import evidence_of
 from sparsemean._fit import messages, one_sample, screening
 from sparsemean._fit.data import FitData
 from sparsemean._fit.one_sample import Centres, infer
-from sparsemean._fit.pipeline import build_estimate, estimates
+from sparsemean._fit.pipeline import build_estimate
 from sparsemean._fit.refinement import Refinement
 from sparsemean._stats.decision import Decision, decide_planned
 from sparsemean._stats.planning import of_question
@@ -149,6 +149,10 @@ NEEDS_ROWS = (
     "estimates, intervals and suspect rows need the rows again, though only a few of their columns: "
     "estimate(X), complete(X) or sparsemean merge --rows"
 )
+NOBODY_LOOKS = (
+    "without its rows a sketch cannot tell how many of them look bad: name contamination= (--contamination), 0 if none "
+    "is to be assumed bad, or give the rows: estimate(X), complete(X) or merge --rows"
+)
 FIXED = ("null", "missing", "random_state")
 DEALT = ("groups", "n_buckets")
 
@@ -160,7 +164,8 @@ def estimate_from_sketch(sketch: Sketch, X: Any = None, *, n_jobs: int | None = 
     table = Table(AbsentRows(sketch.n_rows, sketch.n_features), sketch.feature_names)
     if X is None:
         _check_ranks(plan, "without the rows")
-        _check_named(plan)
+        if plan.auto:
+            raise InputError("contamination", "be named where counts alone decide", "'auto'", NOBODY_LOOKS)
         decision = decide_planned(evidence_of(plan, counts), plan)
         return _without_rows(table, counts, decision, plan=plan, closed=closed, began=began)
     comes_once = _comes_in_chunks(X)
@@ -181,7 +186,7 @@ def estimate_from_sketch(sketch: Sketch, X: Any = None, *, n_jobs: int | None = 
     if ranges not in ((), ((0, plan.n_rows),)):
         notes = (f"rows are counted from 0 in the order of their numbers: the first is row {ranges[0][0]}",)
     found = Centres(data=data, counts=counts, decision=decision, method=method, notes=notes)
-    (estimate,) = estimates(found, began=began, progress=(None,))
+    estimate = found.to_host().judged().estimate(began=began)
     return replace(estimate, source=None) if comes_once else estimate
 
 
@@ -189,16 +194,6 @@ def _check_ranks(plan: Plan, why: str) -> None:
     """Refuse ranks where columns cannot be read after the counts."""
     if plan.question.test == "ranks":
         raise InputError("test", f"be 'buckets' {why}", "'ranks'", "estimate(X), complete(X) or merge --rows rank them")
-
-
-def _check_named(plan: Plan) -> None:
-    """Refuse to allow for as many bad rows as look bad where no row can be looked at."""
-    if plan.auto:
-        advice = (
-            "without its rows a sketch cannot tell how many of them look bad: name contamination= (--contamination), 0 "
-            "if none is to be assumed bad, or give the rows: estimate(X), complete(X) or merge --rows"
-        )
-        raise InputError("contamination", "be named where counts alone decide", "'auto'", advice)
 
 
 def _without_rows(

@@ -16,17 +16,15 @@ from sparsemean._data.source import AT_ONCE, Dense, cut, find_non_finite
 from sparsemean._data.table import Table
 from sparsemean._evidence import means
 from sparsemean._evidence.means import GroupSums, MeanContrast
-from sparsemean._evidence.ranks import Contrast
 from sparsemean._fit import messages
 from sparsemean._fit.data import FitData, Values, one_valued
 from sparsemean._fit.pipeline import OneSample
 from sparsemean._fit.refinement import Refinement
 from sparsemean._kernels import influence
 from sparsemean._stats import nulls
-from sparsemean._stats.arrays import namespace
 from sparsemean._stats.decision import Decision, decide_planned, error_after_selection
 from sparsemean._util.checks import one_number_each, pluralize, unit_name
-from sparsemean._util.plans import Plan, Question
+from sparsemean._util.plans import Plan
 from sparsemean._util.records import CountArray, FloatArray, IntArray, MeanDifferenceTest, MeanTest
 from sparsemean.errors import InputError
 
@@ -61,16 +59,12 @@ class Means(OneSample):
             table, means.centres_of(plan, data.buckets.null), test.unit, test.kappa,
             rows=rows, skip_missing=data.buckets.skip_missing,
         )  # fmt: skip
-        evidence, beta = means.evidence_of(plan, test, found.sums)
+        evidence, beta = means.sum_evidence(plan, test, found.sums)
         return cls(
             data=replace(data, plan=plan), decision=decide_planned(evidence, plan), notes=tuple(scale.notes),
             method=None if method == "auto" else method,  # by default values are what the test is of
             table=table, test=test, missing=found.missing, beta=beta,
         )  # fmt: skip
-
-    def strength(self, contrast: int = 0) -> tuple[FloatArray, IntArray]:  # noqa: ARG002
-        """Return the sums as shares of the largest that there can be."""
-        return self.beta, namespace(self.beta).ones(self.data.plan.n_features, dtype=np.intp)
 
     def values(self, data: FitData) -> tuple[Decision, Values]:
         """Return the support less columns that hold one value only, and roots of sums with their intervals."""
@@ -303,21 +297,14 @@ def mean_impossible(plan: Plan, test: MeanTest) -> list[str]:
 
 
 def difference_evidence(
-    design: Design,
-    contrasts: Sequence[Contrast],
-    request: Question,
-    plans: Sequence[Plan],
-    *,
-    seed: int,
-    n_jobs: int | None = None,
-    progress: Progress | None = None,
+    design: Design, plans: Sequence[Plan], progress: Progress | None
 ) -> tuple[list[MeanContrast], tuple[str, ...], int]:
     """Fix every test and read all columns once; with what there is to say of the scale, and its rows.
 
     ``plans`` are those of the tests.
     """
-    tests, scale = _tests(design, contrasts, request, plans, seed)
-    table, d = design.table, design.table.shape[1]
+    tests, scale = _tests(design, plans)
+    table, d, request, contrasts = design.table, design.table.shape[1], design.question, design.contrasts
     rows = []
     for contrast, test in zip(contrasts, tests, strict=True):
         first, second = contrast.rows_of(design.codes)
@@ -330,7 +317,7 @@ def difference_evidence(
             gaps[at][columns] = sum(np.isnan(part).sum(axis=0) for part in parts)
             looks[at].append(
                 means.look(
-                    parts, columns, _sums_of(parts, columns, test, n_jobs, table), test=test,
+                    parts, columns, _sums_of(parts, columns, test, design.n_jobs, table), test=test,
                     side=request.side, min_effect=request.min_effect,
                 )
             )  # fmt: skip
@@ -364,7 +351,7 @@ def differences(
 
 def difference_impossible(plan: Plan, test: MeanDifferenceTest) -> list[str]:
     """Say so where not even groups that lie far apart could make a feature differ."""
-    slack = means.slack_of(test, plan.bad)
+    slack = means.slack_of_sums(test, plan.bad)
     asked = math.log(test.factor * plan.n_hypotheses / plan.question.level) - means.LOG_JOINT
     weights, bias = np.array(test.weights), test.bias.max(axis=1, initial=0.0)
     if nulls.psi_max(test.kappa) * (weights @ np.array(test.sizes)) >= asked + weights @ bias + slack.joint:
@@ -400,10 +387,9 @@ def _sums_of(
 # The scale of either group of every test.
 
 
-def _tests(
-    design: Design, contrasts: Sequence[Contrast], request: Question, plans: Sequence[Plan], seed: int
-) -> tuple[list[MeanDifferenceTest], Scale]:
+def _tests(design: Design, plans: Sequence[Plan]) -> tuple[list[MeanDifferenceTest], Scale]:
     """Return the tests, and the scale that they rest on."""
+    contrasts, request = design.contrasts, design.question
     groups = [
         (labels, rows)
         for contrast in contrasts
@@ -412,7 +398,7 @@ def _tests(
     sets = dict(groups)
     planned = replace(plans[0], n_tests=2 * len(contrasts))  # either group of every test has a bound that may be small
     scale = scale_of(
-        planned, design.table, list(sets.values()), codes=design.codes, seed=seed, bad=any(request.at_first),
+        planned, design.table, list(sets.values()), codes=design.codes, seed=design.seed, bad=any(request.at_first),
         unit="subject" if design.of_subjects else "row",
     )  # fmt: skip
     bounds = dict(zip(sets, scale.bounds, strict=True))

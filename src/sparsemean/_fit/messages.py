@@ -12,7 +12,7 @@ import numpy as np
 from sparsemean import __version__
 from sparsemean._data.repeats import MOST_NAMES, repeated
 from sparsemean._data.table import Names, Table
-from sparsemean._fit.data import FitData, Values
+from sparsemean._fit.data import FitData
 from sparsemean._fit.power import nothing_possible
 from sparsemean._stats.arrays import on_host
 from sparsemean._stats.assumptions import ALARM, CHECKABLE, SortKeys
@@ -31,6 +31,14 @@ SHOWN = 0.01
 """n·δ² up to which a centre off by δ standard deviations raises p-values of four deviations by less than a tenth."""
 NOT_ALLOWED_FOR = "rows that look bad are not allowed for, as the scale comes from the same data: give scale="
 ONE_VALUE = "column(s) hold one value only and were left out"
+OFTEN_NULL = (
+    "selected feature(s) are often exactly the null value: the test, the value and the interval are of their other "
+    "values, not of a mean of all"
+)
+NO_INTERVAL = (
+    f"selected feature(s) have no interval, {AT_NULL}, to the null value or to each other: a centre says little there, "
+    'target="mean" is about means'
+)
 NO_SHIFT = (
     "selected feature(s) have no interval, as many of their values are equal, zeros for example: they differ, but not "
     "by a shift of all values, and the median difference may be 0; read auc, the means and the shares of non-zeros "
@@ -168,7 +176,15 @@ def of_symmetry(skewed: IntArray, support: IntArray, data: FitData) -> list[str]
 
 def of_dependence(z: float, keys: SortKeys | None, units: IntArray | None, table: Table) -> list[str]:
     """Say so, before all else, where rows look dependent, by their order or by their names; or how they are sorted."""
-    names, unit = [] if units is not None else _repeated_rows(table), unit_name(units)
+    names, unit = list[str](), unit_name(units)
+    if units is None and (table.repeated is not None or table.row_names is None):
+        names = dependence_note(table)
+    elif units is None and table.row_names is not None:  # rows that share a name may be of one subject
+        twice = [name for name, number in Counter(table.row_names.tolist()).items() if number > 1]
+        names = [
+            f"{len(twice):,} row name(s) occur more than once ({list_names(twice)}): if they are several rows of one "
+            "subject, name it with groups= (--subject)"
+        ][: len(twice)]
     if keys is None and z <= ALARM:
         return names
     named_already = names or units is not None
@@ -189,32 +205,6 @@ def of_dependence(z: float, keys: SortKeys | None, units: IntArray | None, table
         f"{order}; apart from that neighbouring {unit}s are not alike, so error rates hold{subjects if repeat else ''}",
         *names,
     ]
-
-
-def _repeated_rows(table: Table) -> list[str]:
-    """Name rows that share a name: they may be of one subject."""
-    if table.repeated is not None or table.row_names is None:
-        return dependence_note(table)
-    twice = [name for name, number in Counter(table.row_names.tolist()).items() if number > 1]
-    if not twice:
-        return []
-    return [
-        f"{len(twice):,} row name(s) occur more than once ({list_names(twice)}): if they are several rows of one "
-        "subject, name it with groups= (--subject)"
-    ]
-
-
-def of_values(values: Values, table: Table) -> list[str]:
-    """Name selected features whose values are mostly the null value."""
-    often = (
-        "selected feature(s) are often exactly the null value: the test, the value and the interval are of their other "
-        "values, not of a mean of all"
-    )
-    without = (
-        f"selected feature(s) have no interval, {AT_NULL}, to the null value or to each other: a centre says little "
-        'there, target="mean" is about means'
-    )
-    return of_columns(table, values.nonzero, often) + of_columns(table, values.at_null, without)
 
 
 def named(table: Table, columns: IntArray) -> str:

@@ -15,13 +15,13 @@ from sparsemean._counts.engines import Progress
 from sparsemean._data import as_table, on_the_host
 from sparsemean._data.gpu import sent
 from sparsemean._data.table import Table
-from sparsemean._evidence import signed_ranks, signs
+from sparsemean._evidence import signed_ranks
 from sparsemean._evidence.signed_ranks import DOWN, UP, SignedRankEvidence
 from sparsemean._evidence.signs import SlackEvidence, beside, best_sizes, of_signs
 from sparsemean._fit import designs, messages
 from sparsemean._fit.data import FitData, Values, one_valued
 from sparsemean._fit.mean import Means
-from sparsemean._fit.pipeline import OneSample, estimates, parts_of
+from sparsemean._fit.pipeline import OneSample, parts_of
 from sparsemean._fit.refinement import Refinement, check, name_of
 from sparsemean._fit.screening import ScreeningResult, locate_features, screening_columns
 from sparsemean._kernels import rounding
@@ -107,7 +107,7 @@ def fit(table: Table, *, progress: Progress | None = None, **options: Any) -> Es
         kind = Means if data.plan.question.target == "mean" else Centres
         planned = {name: value for name, value in options.items() if name in _plan_options()}
         found: OneSample = kind.of(data, counting, method=method, options=planned)
-        return estimates(found, began=began, progress=(estimating,))[0]
+        return found.to_host().judged().estimate(began=began, progress=estimating)
 
 
 def prepare(
@@ -159,12 +159,6 @@ class Centres(OneSample):
         decision, data = infer(data, counts)
         return cls(data=data, counts=counts, decision=decision, **parts)
 
-    def strength(self, contrast: int = 0) -> tuple[FloatArray, IntArray]:  # noqa: ARG002
-        """Return β₀ at the bucket size at which signs show most."""
-        evidence: Any = self.decision.evidence
-        by_signs = self.data.plan.question.test == "buckets" and not self.data.plan.min_effect
-        return signs.strongest_signs(self.data.plan, self.counts, evidence if by_signs else None)
-
     def to_host(self) -> Centres:
         """Take what an estimate needs from a device, and walk where the paper's rule asks for it."""
         decision, question = self.decision, self.data.plan.question
@@ -197,7 +191,8 @@ class Centres(OneSample):
         yield from messages.of_fit(data.plan, self.counts, decision, values.constant, table, unit=unit)
         if skewed is not None:
             yield from messages.of_symmetry(skewed, decision.support, data)
-        yield from messages.of_values(values, table)
+        yield from messages.of_columns(table, values.nonzero, messages.OFTEN_NULL)
+        yield from messages.of_columns(table, values.at_null, messages.NO_INTERVAL)
         yield from messages.of_precision(data, decision.support)
 
     def uncertified(

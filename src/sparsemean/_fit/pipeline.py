@@ -12,30 +12,25 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 
 from sparsemean._counts.engines import Progress
 from sparsemean._data.table import Table
+from sparsemean._evidence.signs import strongest_signs
 from sparsemean._fit import messages, screening
 from sparsemean._fit.data import FitData, Values
 from sparsemean._fit.refinement import Refinement
 from sparsemean._fit.screening import ScreeningResult
 from sparsemean._kernels.memory_layout import one_blas_thread
 from sparsemean._stats import planning
-from sparsemean._stats.arrays import on_host
+from sparsemean._stats.arrays import namespace, on_host
 from sparsemean._stats.decision import Decision
 from sparsemean._stats.effects import GroupEffects
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import Counts, FloatArray, IntArray, MeanTest, Sample, Status, Uncertified
 from sparsemean.result import Estimate, Located
-
-if TYPE_CHECKING:
-    from sparsemean._fit.two_sample import Groups
-
-    Found: TypeAlias = "OneSample | Groups"
-    "What was counted, and what is selected by it: of one sample, or of all contrasts between groups."
 
 NO_MORE = Sample()
 
@@ -58,10 +53,6 @@ class OneSample(ABC):
     test: MeanTest | None = None
 
     @abstractmethod
-    def strength(self, contrast: int = 0) -> tuple[FloatArray, IntArray]:
-        """Return to which side each feature leans and how far, and at which bucket size."""
-
-    @abstractmethod
     def values(self, data: FitData) -> tuple[Decision, Values]:
         """Return the support less columns that hold one value only, and what the rest is worth by all rows."""
 
@@ -76,15 +67,14 @@ class OneSample(ABC):
         del data, rows, decision, progress
         return None
 
-    @property
-    def plans(self) -> tuple[Plan, ...]:
-        """The plan of the only contrast."""
-        return (self.data.plan,)
-
-    @property
-    def seed(self) -> int:
-        """What was drawn with."""
-        return self.data.seed
+    def strength(self) -> tuple[FloatArray, IntArray]:
+        """Return sums as shares of the largest that there can be; or β₀ at the bucket size at which signs show most."""
+        if self.beta is not None:
+            return self.beta, namespace(self.beta).ones(self.beta.size, dtype=np.intp)
+        assert self.counts is not None
+        evidence: Any = self.decision.evidence
+        by_signs = self.data.plan.question.test == "buckets" and not self.data.plan.min_effect
+        return strongest_signs(self.data.plan, self.counts, evidence if by_signs else None)
 
     def to_host(self) -> Self:
         """Take what an estimate needs from a device."""
@@ -93,8 +83,8 @@ class OneSample(ABC):
     def judged(self) -> Self:
         """Judge rows, and decide again for as many bad ones as lie off together, unless someone has named a share.
 
-        The rule has no part in it. A feature that is selected for so many is real or more are bad, for all numbers at
-        once: so they may be chosen by looking at the rows.
+        A fifth of all are allowed for at most. The rule has no part in it. A feature that is selected for so many is
+        real or more are bad, for all numbers at once: so they may be chosen by looking at the rows.
         """
         if not self.data.plan.auto:
             return self
@@ -102,7 +92,9 @@ class OneSample(ABC):
         with one_blas_thread():
             found = replace(self, rows=screening.screen_first(self.data.keep(decision.support), decision))
         assert found.rows is not None
-        plan = planning.allow_for(self.data.plan, found.rows.rows.aligned)
+        bad, plan = found.rows.rows.aligned, self.data.plan
+        bad = min(bad, int(planning.MOST_ALLOWED * plan.n_units))
+        plan = replace(plan, bad_rows=bad, contamination=bad / plan.n_units)
         if plan.bad_rows and plan.question.target == "mean" and plan.question.scale is None:
             return replace(found, notes=(messages.NOT_ALLOWED_FOR, *self.notes))
         found = replace(found, data=replace(self.data, plan=plan))
@@ -111,13 +103,7 @@ class OneSample(ABC):
         decision = self.decision.at((plan.bad,))
         return replace(found, decision=replace(decision, support=on_host(decision.support)))
 
-    def estimate(
-        self,
-        contrast: int = 0,  # noqa: ARG002
-        *,
-        began: float,
-        progress: Progress | None = None,
-    ) -> Estimate:
+    def estimate(self, *, began: float, progress: Progress | None = None) -> Estimate:
         """Value what is selected by all rows, judge rows, refine by those that are left, and build the estimate."""
         plan, method, table = self.data.plan, self.method, self.data.table
         refining, recounting = parts_of(progress, (0.2 * (method is not None), 0.8 * plan.question.screen_rows))
@@ -152,12 +138,6 @@ class OneSample(ABC):
             skewed=skewed, checksum=table.source.early_checksum(support), sample=sample, counts=self.counts,
             strength=self.beta, mean_test=self.test,
         )  # fmt: skip
-
-
-def estimates(found: Found, *, began: float, progress: Iterable[Progress | None]) -> list[Estimate]:
-    """Score rows, decide for as many bad ones as look bad unless someone has named a share, and build the estimates."""
-    found = found.to_host().judged()
-    return [found.estimate(k, began=began, progress=part) for k, part in enumerate(progress)]
 
 
 def build_estimate(

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,6 @@ from sparsemean._stats.arrays import GAUSSIAN, near, on_device, on_host, scales,
 from sparsemean._stats.descent import RoughEigenpair, descend, follow, largest_weight
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
 from sparsemean.errors import InputError
-
-if TYPE_CHECKING:
-    from sparsemean._kernels.centres import Centres, Rule
 
 Refinement: TypeAlias = str | Callable[[FloatArray, float], Any] | None
 PUBLISHED = {"gd": "dense_gd", "filter": "sparse_filter"}
@@ -63,7 +60,7 @@ def refined(
     "auto" leaves out what is missing (NaN); ``centre`` stands in for a feature of which nothing is left.
     """
     if refine == "auto":
-        return auto(X, contamination, progress, centre, n_jobs)
+        return auto(X, contamination, centre, n_jobs)
     if callable(refine):
         return _called(refine, X, contamination)
     assert isinstance(refine, str)
@@ -200,7 +197,6 @@ MANY = 0.25
 def auto(
     X: Any,
     contamination: float,
-    progress: Callable[[float], None] | None = None,
     centre: FloatArray | None = None,
     n_jobs: int | None = None,
 ) -> LocationEstimate:
@@ -217,7 +213,7 @@ def auto(
     start = _starts(X, by_median=contamination > MANY, n_jobs=n_jobs)
     start = start if centre is None else np.where(np.isnan(start), centre, start)
     kept = agreeing(X, start, contamination)
-    mean, names = _centres(X, start, kept, n_jobs=n_jobs, progress=progress)
+    mean, names = _centres(X, start, kept, n_jobs=n_jobs)
     how = ", ".join(f"{name} for {count}" for name, count in Counter(names).most_common())
     dropped = X.shape[0] - int(kept.sum())
     left_out = f"{dropped} of {X.shape[0]} rows left out that disagree most; " if dropped else ""
@@ -242,12 +238,7 @@ def _starts(X: Any, *, by_median: bool, n_jobs: int | None) -> FloatArray:
 
 
 def _centres(
-    X: Any,
-    start: FloatArray,
-    kept: npt.NDArray[np.bool_],
-    *,
-    n_jobs: int | None,
-    progress: Callable[[float], None] | None,
+    X: Any, start: FloatArray, kept: npt.NDArray[np.bool_], *, n_jobs: int | None
 ) -> tuple[FloatArray, list[str]]:
     """Return the centre of every feature and its name; of many rows some tell which kind to take, and all make it."""
     from sparsemean._kernels import centres
@@ -257,37 +248,29 @@ def _centres(
     step = -(-int(kept.sum()) // COMPARED)
     some = rows if step == 1 else np.flatnonzero(kept)[::step]
 
-    def part(number: int) -> Callable[[float], None] | None:
-        return None if progress is None else lambda done: progress((number + done) / min(step, 2))
-
-    def locate(rows: slice | IntArray, number: int, kinds: IntArray | None = None) -> centres.Centres:
+    def locate(rows: slice | IntArray, kinds: IntArray | None = None) -> centres.Centres:
         if on_device(X):
             from sparsemean._kernels import gpu_blocks
 
             columns = gpu_blocks.sorted_columns(X[rows if isinstance(rows, slice) else near(X, rows)])
             return centres.Centres(*gpu_blocks.locate(columns, near(X, start), **rule._asdict()))
-        if with_workers(X) and kinds is None:
-            return centres.locate(X[rows], start, rule, n_jobs=n_jobs, progress=part(number))
+        if with_workers(X) and kinds is not None:
+            each = X.of_rows(kept).over_columns(
+                lambda x, start, kinds: centres.locate(x, start, rule, kinds=kinds, n_jobs=1), start, kinds
+            )
+            return centres.Centres(*map(np.concatenate, zip(*each, strict=True)))
         if with_workers(X):
-            found = X.of_rows(kept).over_columns(partial(_of_kinds, rule=rule), start, kinds)
-            return centres.Centres(*map(np.concatenate, zip(*found, strict=True)))
-        return centres.locate(X, start, rule, rows=rows, kinds=kinds, n_jobs=n_jobs, progress=part(number))
+            return centres.locate(X[rows], start, rule, n_jobs=n_jobs)
+        return centres.locate(X, start, rule, rows=rows, kinds=kinds, n_jobs=n_jobs)
 
-    found = locate(some, 0)
+    found = locate(some)
     kinds, features = choose(found.errors), np.arange(X.shape[1])
     if step > 1:
-        found = locate(rows, 1, kinds)
+        found = locate(rows, kinds)
         kinds = np.where(found.errors[features, kinds] < np.inf, kinds, 0)
     named = np.where(found.compared > 0, kinds, 0)
     names = [NAMES[kind] if present >= 0 else NOTHING for kind, present in zip(named, found.compared, strict=True)]
     return found.values[features, kinds], names
-
-
-def _of_kinds(x: FloatArray, start: FloatArray, kinds: IntArray, *, rule: Rule) -> Centres:
-    """Return the centres of columns that a worker has put together."""
-    from sparsemean._kernels import centres
-
-    return centres.locate(x, start, rule, kinds=kinds, n_jobs=1)
 
 
 def with_workers(X: Any) -> bool:

@@ -100,7 +100,8 @@ def screen(data: FitData, support: IntArray, *, about: FloatArray | None = None)
     plan, off = data.plan, "" if about is not None else " off the support"
     columns = screening_columns(data)
     columns = np.setdiff1d(columns, support) if about is None else columns
-    trusted = ScreeningResult(row_scores.trust_all(plan.n_rows), np.arange(plan.n_units), plan.bad_rows)
+    none = row_scores.row_scores(np.zeros(plan.n_rows), {}, {})
+    trusted = ScreeningResult(none, np.arange(plan.n_units), plan.bad_rows)
     if columns.size < TOO_FEW:
         why = f"rows were not judged{off}, where there are {columns.size} features"
         return replace(trusted, how=why if plan.question.screen_rows else "")
@@ -136,12 +137,12 @@ def _judged_by(data: FitData, before: ScreeningResult, table: StandardizedRows, 
         of_row = [(row, unit) for row, unit in enumerate(data.units.tolist()) if unit in kinds]
         scores = scores[data.units]
         kinds, why = ({row: told[unit] for row, unit in of_row} for told in (kinds, why))
-    rows = row_scores.row_scores(scores, kinds, why, aligned=judged.aligned)
+    rows = row_scores.row_scores(scores, kinds, why, aligned=judged.aligned, before=before.rows)
     unit = "rows" if data.units is None else "subjects"
     how = f"{len(suspects)} of {n} {unit} contradict the rest {where}" if suspects else ""
     return replace(
         before,
-        rows=row_scores.joined_scores(before.rows, rows),
+        rows=rows,
         kept=np.delete(left, judged.suspects),
         left=max(0, before.left - judged.aligned),
         how="; ".join(filter(None, (before.how, how))),
@@ -156,7 +157,7 @@ def screen_first(data: FitData, decision: Decision) -> ScreeningResult:
     """
     support = np.flatnonzero(on_host(decision.p_adjusted) <= data.plan.question.level)
     data, mean = data.keep(support), np.zeros(data.plan.n_features)
-    for columns in data.pieces(support):
+    for columns in data.source.taken_together(support):
         mean[columns] = medians(data.rows_of(columns)[:])
     rows = screen(data, support, about=mean)
     rows = replace(rows, columns=np.setdiff1d(rows.columns, np.union1d(support, decision.support)))
@@ -233,7 +234,7 @@ def neighbours_alike(data: FitData, screening: ScreeningResult, support: IntArra
 def _all_columns(data: FitData, sampled: IntArray, rows: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
     """Yield some rows of all columns, a good many at a time; of ``sampled`` ones where not all lie in memory."""
     columns = np.arange(data.plan.n_features) if data.table.source.in_memory else sampled
-    for part in data.pieces(columns):
+    for part in data.source.taken_together(columns):
         yield part, data.columns(part).take(rows) if data.spread else data.values(part)[rows]
 
 
@@ -293,17 +294,15 @@ def locate_features(
     how = "auto" if method is None else method
     if how == "auto" and plan.question.refine_on != "buckets":
         X, taken_out = _without_factors(data, screening, features, X=X)
-    gaps = _count_gaps(X)
-    if gaps and centre is None:
-        centre = medians(X) if isinstance(X, np.ndarray) else np.concatenate(X.over_columns(medians))
+    gaps = int(np.count_nonzero(np.isnan(X))) if isinstance(X, np.ndarray) else 0 if on_device(X) else int(X.gaps())
     if gaps and how != "auto":
-        assert centre is not None
-        X = fillna(X, fillna(centre, 0.0))
+        X = fillna(X, fillna(medians(X) if centre is None else centre, 0.0))
     located = refined(
         how, X, contamination=share, random_state=data.seed, progress=progress, centre=centre, n_jobs=data.n_jobs
     )
     if gaps and data.buckets.skip_missing:
-        located = located.said(f"{located.how}; {_gaps(gaps, X.shape[0] * X.shape[1], how)}")
+        done = "left out of each centre" if how == "auto" else "filled with the median of bucket means for it"
+        located = located.said(f"{located.how}; {gaps:,} of {X.shape[0] * X.shape[1]:,} values were missing and {done}")
     return located.said(f"{taken_out}: {located.how}") if taken_out else located
 
 
@@ -313,13 +312,6 @@ def _rows_left(data: FitData, screening: ScreeningResult, features: IntArray, *,
         return data.keep(features).columns(features, kept=screening.kept)
     X = data.rows_of(features) if method == "auto" else data.values(features)
     return X[near(X, screening.kept)]
-
-
-def _count_gaps(X: Any) -> int:
-    """Return how many values are missing: none on a device, where they are not taken."""
-    if isinstance(X, np.ndarray):
-        return int(np.count_nonzero(np.isnan(X)))
-    return 0 if on_device(X) else int(X.gaps())
 
 
 def _without_factors(data: FitData, screening: ScreeningResult, features: IntArray, *, X: Any) -> tuple[Any, str]:
@@ -335,11 +327,10 @@ def _without_factors(data: FitData, screening: ScreeningResult, features: IntArr
     if with_workers(X):
         off = off[:: -(-off.shape[0] // factors.ROWS)]
     common = factors.common_factors(off, share=screening.share(data.plan), rng=np.random.default_rng((data.seed, 3)))
-    if not (count := common.scores.shape[1]):
-        return X, ""
-    if with_workers(X):
+    count = common.scores.shape[1]
+    if count and with_workers(X):
         return X, f"with {count} common factor(s) of other features, which are not taken out of so many rows"
-    X, adjusted = factors.take_out(on_host(X), common)
+    X, adjusted = factors.take_out(on_host(X), common) if count else (X, 0)
     if not adjusted:
         return X, ""
     kinds = "factor" if count == 1 else "factors"
@@ -358,9 +349,3 @@ def _places(screening: ScreeningResult, features: IntArray) -> IntArray:
     """Return the places of some features among those in whose units rows are judged."""
     assert screening.judged is not None
     return np.flatnonzero(np.isin(screening.judged.columns, features))
-
-
-def _gaps(gaps: int, of: int, how: object) -> str:
-    """Say what was done about missing values."""
-    done = "left out of each centre" if how == "auto" else "filled with the median of bucket means for it"
-    return f"{gaps:,} of {of:,} values were missing and {done}"

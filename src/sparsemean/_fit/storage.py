@@ -261,7 +261,9 @@ def _check_counts(counts: Counts, plan: Plan) -> None:
     positive, negative = counts.positive.astype(np.int64), counts.negative.astype(np.int64)
     for size, buckets in enumerate(counts.n_buckets):
         most = np.minimum(counts.buckets(size), buckets)
-        if min(positive[size].min(), negative[size].min()) < 0 or (positive[size] + negative[size] > most).any():
+        # No sum of both: what is near the largest whole number would be negative then.
+        too_many = (positive[size] > most).any() or (negative[size] > most - positive[size]).any()
+        if too_many or min(positive[size].min(), negative[size].min()) < 0:
             raise ValueError("its counts of signs cannot be")
 
 

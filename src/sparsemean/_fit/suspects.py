@@ -29,7 +29,7 @@ ELSEWHERE = 2
 """Labels rows that a test does not look at."""
 
 
-def labels_of(codes: IntArray, contrast: Contrast) -> IntArray:
+def sides_of(codes: IntArray, contrast: Contrast) -> IntArray:
     """Return 1 for rows of the label of a test, 0 for those of its reference and `ELSEWHERE` for all others."""
     reference = codes != contrast.label if contrast.reference == REST else codes == contrast.reference
     return np.where(codes == contrast.label, 1, np.where(reference, 0, ELSEWHERE))
@@ -70,7 +70,7 @@ def _nearest_medians(values: FloatArray, codes: IntArray) -> FloatArray:
 
 def suspects_of(design: Design, test: GroupTest, decision: Decision, off: RowScores) -> RowScores:
     """Return the scores of labels in one test, and its suspects: contradicted labels first, then rows that are off."""
-    labels = labels_of(design.codes, test.contrast)
+    labels = sides_of(design.codes, test.contrast)
     judged, features = _labels_judged(design, test, decision, labels)
     strange = {int(row) for row, kind in zip(off.suspects, off.kinds, strict=True) if kind != row_scores.LARGE}
     wrong = [at for at, row in enumerate(judged.suspects) if int(row) not in strange]  # at home in the other group
@@ -111,7 +111,7 @@ def _labels_judged(
 
 def looking_bad(design: Design, test: GroupTest, judged: RowScores) -> BadRows:
     """Return how many rows of either group look bad, a fifth of each at most."""
-    found = row_scores.count_by_group(labels_of(design.codes, test.contrast)[judged.suspects], judged.kinds)
+    found = row_scores.count_by_group(sides_of(design.codes, test.contrast)[judged.suspects], judged.kinds)
     rows = test.contrast.rows
     return BadRows(
         min(found.reference, int(MOST_ALLOWED * rows.reference)), min(found.label, int(MOST_ALLOWED * rows.label))

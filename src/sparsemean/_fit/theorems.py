@@ -73,9 +73,7 @@ def theorem_rows(
     if contamination == 0:
         return tuple(rows)
     root = sigma * math.sqrt(contamination)
-    asked = _of_data(n, d, contamination, delta)
-    proved = all(condition.endswith("(holds)") for condition, _ in asked)
-    convergence = [*asked, *_of_settings(d, root), *_bounds(contamination, root, k, proved=proved, effect=effect)]
+    convergence = _convergence(n, d, contamination, root, k=k, delta=delta, effect=effect)
     first = rows_asked(d, contamination, delta / 2)
     return (
         *((CONVERGENCE, quantity, value) for quantity, value in convergence),
@@ -91,42 +89,38 @@ def _said(condition: str, holds: bool) -> str:
     return f"{condition} ({'holds' if holds else 'does not hold'})"
 
 
-def _of_data(n: int, d: int, contamination: float, delta: float) -> list[tuple[str, float]]:
-    """Return what Theorem 1 asks of ε, n and d. Where J is capped at n, more buckets are bad than its proof allows."""
+def _convergence(
+    n: int, d: int, contamination: float, root: float, *, k: int, delta: float, effect: float | None
+) -> list[tuple[str, float]]:
+    """Return what Theorem 1 asks of ε, n and d, and of the settings of the paper's experiments, and what it promises.
+
+    Where J is capped at n, more buckets are bad than its proof allows.
+    """
     bad = math.ceil(contamination * n)
     J, asked = BUCKETS_PER_BAD_ROW * bad, rows_asked(d, contamination, delta)
     share = bad / theory_buckets(n, contamination)
-    moment = "ε ≤ 2.5e-05, which E|X − μ|³ ≤ 0.005σ³/√ε comes to for variance σ²"
-    return [
-        (_said(moment, contamination <= MOST_CONTAMINATION), MOST_CONTAMINATION),
-        (_said("rows n ≥ 20000·ln(2d/δ)/ε", n >= asked), asked),
-        (_said("J = 100⌈εn⌉ buckets, at most n", n >= J), float(J)),
-        (_said("share of bad buckets, at most 0.01 in the proof, with J capped at n", n >= J), share),
-    ]
-
-
-def _of_settings(d: int, root: float) -> list[tuple[str, float]]:
-    """Return what Theorem 1 asks of α, η and T, held against the settings of the paper's experiments."""
+    of_data = [
+        ("ε ≤ 2.5e-05, which E|X − μ|³ ≤ 0.005σ³/√ε comes to for variance σ²", contamination <= MOST_CONTAMINATION,
+         MOST_CONTAMINATION),
+        ("rows n ≥ 20000·ln(2d/δ)/ε", n >= asked, asked),
+        ("J = 100⌈εn⌉ buckets, at most n", n >= J, float(J)),
+        ("share of bad buckets, at most 0.01 in the proof, with J capped at n", n >= J, share),
+    ]  # fmt: skip
     scale, (least, most) = 0.001 * root / math.sqrt(d), window(PAPER_ALPHA, PAPER_ETA)
     at = f"α = {PAPER_ALPHA:g}, η = {PAPER_ETA:g}"
     support, values = PAPER_ITERATIONS
-    return [
-        (_said(f"α ≤ 0.001σ√(ε/d), published {PAPER_ALPHA:g}", scale >= PAPER_ALPHA), scale),
-        (_said(f"T ≥ 2·ln(1/α)/η at {at}, published {support} for the support", support >= least), least),
-        (_said(f"T ≤ 6·ln(1/α)/η at {at}, published {values} for the values", values <= most), most),
-        (f"largest mean, from η ≤ σ√ε/μ_max and α ≤ μ_max⁻⁵ at {at}", min(root / PAPER_ETA, PAPER_ALPHA**-0.2)),
+    of_settings = [
+        (f"α ≤ 0.001σ√(ε/d), published {PAPER_ALPHA:g}", scale >= PAPER_ALPHA, scale),
+        (f"T ≥ 2·ln(1/α)/η at {at}, published {support} for the support", support >= least, least),
+        (f"T ≤ 6·ln(1/α)/η at {at}, published {values} for the values", values <= most, most),
     ]
-
-
-def _bounds(
-    contamination: float, root: float, k: int, *, proved: bool, effect: float | None
-) -> list[tuple[str, float]]:
-    """Return what Theorem 1 promises, and whether it does so at this ε, n and d."""
-    so = f"{'' if proved else 'not '}proved at these ε, n and d"
+    so = f"{'' if all(holds for _, holds, _ in of_data) else 'not '}proved at these ε, n and d"
     smallest = "smallest mean that is surely found, 31σ√ε, as ε ≤ μ_min²/(961σ²)"
     if effect is not None:
         smallest = _said(f"{smallest}, at μ_min = {effect:g}σ", effect >= DETECTABLE * math.sqrt(contamination))
     return [
+        *((_said(condition, holds), value) for condition, holds, value in (*of_data, *of_settings)),
+        (f"largest mean, from η ≤ σ√ε/μ_max and α ≤ μ_max⁻⁵ at {at}", min(root / PAPER_ETA, PAPER_ALPHA**-0.2)),
         (smallest, DETECTABLE * root),
         (f"error of one mean ≤ 30σ√ε, {so}", COORDINATE * root),
         (f"error of all means ≤ 31σ√(kε) at k = {k}, {so}", DETECTABLE * root * math.sqrt(k)),

@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,9 @@ from sparsemean._evidence.groups import GroupTest, RankEvidence
 from sparsemean._evidence.ranks import REST, Contrast
 from sparsemean._fit import covariates, designs, messages, one_sample
 from sparsemean._fit.mean import difference_evidence, difference_impossible, differences
-from sparsemean._fit.pipeline import build_estimate, estimates, parts_of
+from sparsemean._fit.pipeline import build_estimate, parts_of
 from sparsemean._fit.power import groups_possible
-from sparsemean._fit.suspects import labels_of, looking_bad, rows_off, suspects_of
+from sparsemean._fit.suspects import looking_bad, rows_off, sides_of, suspects_of
 from sparsemean._stats import planning
 from sparsemean._stats.arrays import on_host
 from sparsemean._stats.decision import Decision, decide, error_after_selection, rule_of
@@ -43,20 +44,32 @@ SAMPLED = 200
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Design:
-    """What is compared: rows, or subjects, their labels and strata."""
+    """What is compared: rows, subjects or pairs, their labels and strata; and what is asked of them."""
 
     table: Table
     classes: designs.Labels
     codes: IntArray
+    contrasts: tuple[Contrast, ...]
+    question: Question
     strata: IntArray | None = None
     of_subjects: bool = False
     notes: tuple[str, ...] = ()
+    seed: int = 0
+    n_jobs: int | None = None
 
 
 def contrasts_of(
-    classes: designs.Labels, sizes: tuple[int, ...], reference: Any, *, vs: str | None = None
-) -> list[Contrast]:
-    """Return which labels are compared with which; ``vs`` is "rest" or "pairs" whatever labels are called."""
+    classes: designs.Labels,
+    sizes: tuple[int, ...],
+    reference: Any,
+    *,
+    vs: str | None = None,
+    only: Collection[Any] | None = None,
+) -> tuple[Contrast, ...]:
+    """Return which labels are compared with which; ``vs`` is "rest" or "pairs" whatever labels are called.
+
+    Of three labels and more those ``only`` are tested, where some are named.
+    """
     labels = classes.tolist()
     k = len(labels)
     if vs is None and isinstance(reference, str) and reference in (REST_NAME, PAIRS):
@@ -65,36 +78,38 @@ def contrasts_of(
             raise InputError("reference", f"not be {reference!r} where a label has that name", repr(reference), advice)
         vs = reference
     if vs == REST_NAME or (vs is None and reference is None):
-        return [Contrast(reference=0 if k == 2 else REST, label=label, sizes=sizes) for label in range(k == 2, k)]
-    if vs == PAIRS:
-        return [Contrast(reference=low, label=high, sizes=sizes) for low in range(k) for high in range(low + 1, k)]
-    plain = reference.item() if isinstance(reference, np.generic) else reference
-    if plain not in labels:
-        rule = f"be one of the labels ({list_names([repr(label) for label in labels])}), {REST_NAME!r} or {PAIRS!r}"
-        raise InputError("reference", rule, repr(plain), "check its spelling and type")
-    place = labels.index(plain)
-    return [Contrast(reference=place, label=label, sizes=sizes) for label in range(k) if label != place]
-
-
-def restricted_to(contrasts: Sequence[Contrast], classes: designs.Labels, only: Collection[Any]) -> list[Contrast]:
-    """Return the tests of some labels; two labels have one test, whichever is named."""
-    labels = classes.tolist()
-    return [test for test in contrasts if len(labels) == 2 or labels[test.label] in only]
+        compared = [(0 if k == 2 else REST, label) for label in range(k == 2, k)]
+    elif vs == PAIRS:
+        compared = list(combinations(range(k), 2))
+    else:
+        plain = reference.item() if isinstance(reference, np.generic) else reference
+        if plain not in labels:
+            rule = f"be one of the labels ({list_names([repr(label) for label in labels])}), {REST_NAME!r} or {PAIRS!r}"
+            raise InputError("reference", rule, repr(plain), "check its spelling and type")
+        compared = [(labels.index(plain), label) for label in range(k) if labels[label] != plain]
+    return tuple(
+        Contrast(reference=place, label=label, sizes=sizes)
+        for place, label in compared
+        if only is None or k == 2 or labels[label] in only
+    )
 
 
 def compare(table: Table, y: Any, *, pairs: Any = None, progress: Progress | None = None, **options: Any) -> Comparison:
-    """Compare groups of rows feature by feature: an estimate for each test; ``options`` are those of `counted`."""
+    """Compare groups of rows feature by feature: an estimate for each test; ``options`` are those of `designed`."""
     began = time.perf_counter()
     planning.one_of(options.get("selection", RULES[0]), RULES, argument="selection")
+    design = designed(table, y, pairs=pairs, **options)
     if pairs is not None:
-        return _of_pairs(table, y, pairs, progress=progress, **options)
+        return _of_pairs(design, progress)
     counting, estimating = parts_of(progress, (1.0, 1.0))
-    found = counted(table, y, progress=counting, **options)
-    made = estimates(found, began=began, progress=parts_of(estimating, (1.0,) * len(found.plans)))
-    return Comparison(found.design.classes, dict(zip(found.keys, made, strict=True)))
+    with design.table.source.there():
+        found = decide_all(design, counting).to_host().judged()
+    parts = enumerate(parts_of(estimating, (1.0,) * len(found.plans)))
+    made = [found.estimate(contrast, began=began, progress=part) for contrast, part in parts]
+    return Comparison(design.classes, dict(zip(found.keys, made, strict=True)))
 
 
-def counted(
+def designed(
     table: Table,
     y: Any,
     *,
@@ -103,50 +118,49 @@ def counted(
     only: Collection[Any] | None = None,
     groups: Any = None,
     strata: Any = None,
+    pairs: Any = None,
     covariate: Any = None,
     called: Mapping[str, str] | None = None,
     random_state: Any = 0,
     n_jobs: int | None = None,
-    progress: Progress | None = None,
     **asked: Any,
-) -> Groups:
-    """Prepare rows, or subjects, count them and select over all tests; ``asked`` is what `planning.ask` takes.
+) -> Design:
+    """Prepare rows: less what values from before predict, one a subject, or one a pair, which is one sample.
 
-    Of three labels and more those ``only`` are tested, where some are named; messages name arguments as ``called``.
+    ``asked`` is what `planning.ask` takes; see `contrasts_of` for the rest. Messages name arguments as ``called``.
     """
     question, seed, names = planning.ask(**asked), draw_seed(random_state), {**NAMED, **(called or {})}
+    for name, given in {"y": y, "groups": groups, "strata": strata, "pairs": pairs}.items():
+        designs.refuse_other_index(table, given, names[name])
+    if covariate is not None:
+        table, _ = covariates.adjusted(table, covariate, target=question.target, called=names["covariate"])
     needed = only and [*only, reference]
-    table, classes, codes = _labelled(
-        table, question, names, covariate=covariate, needed=needed, y=y, groups=groups, strata=strata
-    )
-    within = None if strata is None else designs.check_strata(strata, codes, names["strata"])
-    if within is not None and question.target == "mean":
-        advice = "compare within strata by ranks, target='centre'"
-        raise InputError("strata", "be left out with target='mean'", "labels", advice)
-    if groups is None:
-        notes = [] if strata is not None else messages.dependence_note(table, compared=True)
-    else:
+    classes, codes = designs.classes_of(y, table.shape[0], names["y"], needed=needed)
+    options: dict[str, Any] = {"missing": question.missing, "classes": classes}
+    within, notes = None, list[str]()
+    if pairs is not None:
+        for name, given in (("groups", groups), ("strata", strata)):
+            if given is not None:
+                raise InputError(name, "be left out with pairs, which are compared within", "both", f"leave out {name}")
+        contrasts = contrasts_of(classes, tuple(np.bincount(codes).tolist()), reference, vs=vs)
+        codes = codes if contrasts[0].label == 1 else 1 - codes
+        table, notes = designs.pair_differences(table, codes, pairs, argument=names["pairs"], **options)
+        return Design(table, classes, codes, contrasts, question, notes=tuple(notes), seed=seed, n_jobs=n_jobs)
+    if strata is not None:
+        within = designs.check_strata(strata, codes, names["strata"])
+        if question.target == "mean":
+            advice = "compare within strata by ranks, target='centre'"
+            raise InputError("strata", "be left out with target='mean'", "labels", advice)
+    if groups is not None:
         table, codes, notes = designs.subject_means(
-            table, codes, groups, seed=seed, missing=question.missing, classes=classes, argument=names["groups"]
+            table, codes, groups, seed=seed, argument=names["groups"], **options
         )
         within = None if within is None else designs.strata_of_subjects(within, groups, names["strata"])
-    design = Design(table, classes, codes, within, of_subjects=groups is not None, notes=tuple(notes))
-    contrasts = contrasts_of(classes, tuple(np.bincount(codes).tolist()), reference, vs=vs)
-    with table.source.there():
-        if only is not None:
-            contrasts = restricted_to(contrasts, classes, only)
-        return decide_all(design, contrasts, question, seed=seed, n_jobs=n_jobs, progress=progress)
-
-
-def _labelled(
-    table: Table, question: Question, called: Mapping[str, str], *, covariate: Any, needed: Any, y: Any, **others: Any
-) -> tuple[Table, designs.Labels, IntArray]:
-    """Return the table less what values from before predict, the labels, and the label of each row."""
-    for name, given in {"y": y, **others}.items():
-        designs.refuse_other_index(table, given, called[name])
-    if covariate is not None:
-        table, _ = covariates.adjusted(table, covariate, target=question.target, called=called["covariate"])
-    return table, *designs.classes_of(y, table.shape[0], called["y"], needed=needed)
+    elif strata is None:
+        notes = messages.dependence_note(table, compared=True)
+    contrasts = contrasts_of(classes, tuple(np.bincount(codes).tolist()), reference, vs=vs, only=only)
+    of_subjects = groups is not None
+    return Design(table, classes, codes, contrasts, question, within, of_subjects, tuple(notes), seed, n_jobs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,12 +168,10 @@ class Groups:
     """Labels that are compared: what was counted of them, and what all contrasts together select."""
 
     design: Design
-    question: Question
     decision: Decision
     plans: tuple[Plan, ...]
     tests: tuple[GroupTest, ...]
-    seed: int = 0
-    n_jobs: int | None = None
+    seed: int
     notes: tuple[str, ...] = ()
     rows: tuple[RowScores, ...] = ()
     """What was said of rows in each test, once they were judged."""
@@ -195,13 +207,13 @@ class Groups:
         off = rows_off(self.design)
         decisions = map(self.decision.of, range(len(self.plans)))
         rows = tuple(suspects_of(self.design, *each, off) for each in zip(self.tests, decisions, strict=True))
-        found = replace(self, rows=rows)
-        if self.question.shares is not None:
+        found, question = replace(self, rows=rows), self.design.question
+        if question.shares is not None:
             return found
         numbers = tuple(looking_bad(self.design, test, judged) for test, judged in zip(self.tests, rows, strict=True))
         if not any(bad.total for bad in numbers):
             return found
-        if self.question.target == "mean" and self.question.scale is None:
+        if question.target == "mean" and question.scale is None:
             return replace(found, notes=(messages.NOT_ALLOWED_FOR, *self.notes))
         plans = tuple(
             replace(plan, bad_by_group=bad, bad_rows=bad.total, contamination=max(bad.shares(test.contrast.rows)))
@@ -212,12 +224,12 @@ class Groups:
     def estimate(self, contrast: int, *, began: float, progress: Progress | None = None) -> Estimate:
         """Return the estimate of one test."""
         design, table, plan, test = self.design, self.design.table, self.plans[contrast], self.tests[contrast]
-        decision, labels, d = self.decision.of(contrast), labels_of(design.codes, test.contrast), table.shape[1]
+        decision, labels, d = self.decision.of(contrast), sides_of(design.codes, test.contrast), table.shape[1]
         support, (scale, checksum) = decision.support, self._scale_and_checksum
         mean, intervals, effects = np.zeros(d), np.full((d, 2), np.nan), None
         if support.size:
             error, blocks = error_after_selection(plan, self.decision.support.size), []
-            options: dict[str, Any] = {"test": test.mean_test, "error": error, "n_jobs": self.n_jobs}
+            options: dict[str, Any] = {"test": test.mean_test, "error": error, "n_jobs": design.n_jobs}
             for columns, values, found in located(table, plan, labels, design.strata, support, **options):
                 blocks.append(_effects_of(table, columns, values, labels, scale))
                 mean[columns], intervals[columns] = found[:, 0], found[:, 1:]
@@ -248,16 +260,9 @@ class Groups:
         )  # fmt: skip
 
 
-def decide_all(
-    design: Design,
-    contrasts: Sequence[Contrast],
-    request: Question,
-    *,
-    seed: int,
-    n_jobs: int | None = None,
-    progress: Progress | None = None,
-) -> Groups:
+def decide_all(design: Design, progress: Progress | None = None) -> Groups:
     """Count, or add up influences, and select over all tests."""
+    request, contrasts, omit = design.question, design.contrasts, design.question.missing == "omit"
     n_strata = 1 if design.strata is None else int(design.strata.max()) + 1
     shared: dict[str, Any] = {
         "n_rows": design.codes.size, "n_features": design.table.shape[1], "n_tests": len(contrasts),
@@ -274,21 +279,17 @@ def decide_all(
     notes: tuple[str, ...] = ()
     if request.target == "mean":
         tests: Sequence[GroupTest]
-        tests, notes, scale_rows = difference_evidence(
-            design, contrasts, request, plans, seed=seed, n_jobs=n_jobs, progress=progress
-        )
+        tests, notes, scale_rows = difference_evidence(design, plans, progress)
         plans = tuple(replace(plan, scale_rows=scale_rows) for plan in plans)
     else:
         tests = groups_of_rows.count(
             design.table, design.codes, contrasts, strata=design.strata, min_effect=request.min_effect,
-            missing=request.missing == "omit", n_jobs=n_jobs, progress=progress,
+            missing=omit, n_jobs=design.n_jobs, progress=progress,
         )  # fmt: skip
-    evidence = RankEvidence(
-        tuple(tests), request.side, missing=request.missing == "omit", level=request.level, n_jobs=n_jobs
-    )
+    evidence = RankEvidence(tuple(tests), request.side, missing=omit, level=request.level, n_jobs=design.n_jobs)
     rule = rule_of(request.selection, request.level, evidence.n_hypotheses)
     decision = decide(evidence, rule, tuple(bads))
-    return Groups(design, request, decision, plans, evidence.tests, seed, n_jobs, notes)
+    return Groups(design, decision, plans, evidence.tests, design.seed, notes)
 
 
 def names_of(classes: designs.Labels, contrast: Contrast) -> tuple[Any, Any]:
@@ -347,40 +348,16 @@ def located(
 # Pairs: differences within pairs are symmetric where nothing differs, so they are one sample.
 
 
-def _of_pairs(
-    table: Table,
-    y: Any,
-    pairs: Any,
-    *,
-    reference: Any = None,
-    vs: str | None = None,
-    groups: Any = None,
-    strata: Any = None,
-    covariate: Any = None,
-    called: Mapping[str, str] | None = None,
-    random_state: Any = 0,
-    n_jobs: int | None = None,
-    progress: Progress | None = None,
-    **asked: Any,
-) -> Comparison:
+def _of_pairs(design: Design, progress: Progress | None) -> Comparison:
     """Compare two groups within pairs: a pair is bad if either of its rows is."""
-    question, seed, names = planning.ask(**asked), draw_seed(random_state), {**NAMED, **(called or {})}
-    table, classes, codes = _labelled(
-        table, question, names, covariate=covariate, needed=None, y=y, groups=groups, strata=strata, pairs=pairs
-    )
-    for name, given in (("groups", groups), ("strata", strata)):
-        if given is not None:
-            raise InputError(name, "be left out with pairs, which are compared within", "both", f"leave out {name}")
-    contrast = contrasts_of(classes, tuple(np.bincount(codes).tolist()), reference, vs=vs)[0]
-    differences, notes = designs.pair_differences(
-        table, codes if contrast.label == 1 else 1 - codes, pairs, missing=question.missing, classes=classes,
-        argument=names["pairs"],
-    )  # fmt: skip
-    bad = planning.bad_pairs(differences.shape[0], question.at_first)
-    asked["contamination"] = AUTO if question.shares is None else bad / differences.shape[0]
+    question, table, (contrast, *_) = design.question, design.table, design.contrasts
+    bad = planning.bad_pairs(table.shape[0], question.at_first)
     estimate = one_sample.fit(
-        replace(differences, notes=(*differences.notes, *notes)), random_state=seed, n_jobs=n_jobs, progress=progress,
-        **asked,
+        replace(table, notes=(*table.notes, *design.notes)), progress=progress,
+        contamination=AUTO if question.shares is None else bad / table.shape[0],
+        selection=question.selection, level=question.level, missing=question.missing, random_state=design.seed,
+        n_jobs=design.n_jobs, alternative=str(question.side), min_effect=question.min_effect,
+        target=question.target, scale=question.scale,
     )  # fmt: skip
-    sample = replace(estimate.sample, class_names=as_names(names_of(classes, contrast)).astype(str))
-    return Comparison(classes, {classes.tolist()[contrast.label]: replace(estimate, sample=sample)})
+    sample = replace(estimate.sample, class_names=as_names(names_of(design.classes, contrast)).astype(str))
+    return Comparison(design.classes, {design.classes.tolist()[contrast.label]: replace(estimate, sample=sample)})

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 ENDINGS = (".csv", ".json", ".parquet", ".h5ad")
 FORMAT = "sparsemean-fit-1"
 FORMAT_OF_TESTS = "sparsemean-tests-1"
+ASKED = ("selection", "level", "min_effect", "missing", "screen_rows", "refine_on")
+"""Of what is asked, what a file has as it is."""
 
 
 def check_target(path: Path) -> None:
@@ -66,7 +68,6 @@ def content_of(estimate: Estimate, *, every: bool = False) -> dict[str, object]:
         "group_sizes": None if plan.sizes is None else list(plan.sizes),
         "bad_by_group": None if plan.bad_by_group is None else list(plan.bad_by_group),
         "alternative": plan.question.side,
-        "min_effect": plan.question.min_effect,
         "test": None if plan.walk.dealing == "pairs" else plan.question.test,
         "target": None if plan.walk.dealing == "pairs" else plan.question.target,
         "tests": plan.n_tests,
@@ -77,13 +78,9 @@ def content_of(estimate: Estimate, *, every: bool = False) -> dict[str, object]:
         "contamination_found": plan.auto,
         "n_buckets": plan.walk.n_buckets,
         "bucket_sizes": list(plan.walk.bucket_sizes),
-        "selection": plan.question.selection,
-        "level": plan.question.level,
         "bad_rows": plan.bad_rows,
-        "screen_rows": plan.question.screen_rows,
         "refine": plan.question.refine or None,
-        "refine_on": plan.question.refine_on,
-        "missing": plan.question.missing,
+        **{name: getattr(plan.question, name) for name in ASKED},
         "seed": estimate.seed,
         "selected": _records(estimate.table()),
         **({"features": _records(_table(estimate, every=True))} if every else {}),

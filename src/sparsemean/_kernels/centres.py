@@ -356,7 +356,6 @@ BLOCK_VALUES = 1 << 17
 SMALL = 20_000
 """Values below which starting threads costs more than they save."""
 Rows = IntArray | slice
-Progress = Callable[[float], None]
 
 
 class Rule(NamedTuple):
@@ -399,7 +398,6 @@ def locate(
     rows: Rows = slice(None),
     kinds: IntArray | None = None,
     n_jobs: int | None = None,
-    progress: Progress | None = None,
 ) -> Centres:
     """Return the centres of some rows of each column; of one of ``kinds`` each, its errors are not all found."""
     k, degrees = X.shape[1], np.array(rule.degrees)
@@ -410,7 +408,7 @@ def locate(
     def work(block: FloatArray, at: slice) -> None:
         locate_rows(block, start[at], wanted[at], degrees, limits, rule.fewest, *(part[at] for part in found))
 
-    _each_block(X, rows, work, n_jobs, progress)
+    _each_block(X, rows, work, n_jobs)
     return found
 
 
@@ -419,7 +417,6 @@ def _each_block(
     rows: Rows,
     work: Callable[[FloatArray, slice], None],
     n_jobs: int | None,
-    progress: Progress | None = None,
 ) -> None:
     """Sort the columns, some at a time, and hand them to ``work``, on as many threads as are wanted."""
     n, k = X.shape
@@ -432,6 +429,4 @@ def _each_block(
         block.sort(axis=1)
         work(block, at)
 
-    for done, _ in enumerate(each(run, range(0, k, width), n_threads), start=1):
-        if progress is not None:
-            progress(min(1.0, done * width / k))
+    list(each(run, range(0, k, width), n_threads))

@@ -5,17 +5,23 @@ Element (i, c) of a table lies at ``memory[start + i * step + c * across]``.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import pairwise
+
 import numpy as np
 
 from sparsemean._kernels.compiling import compiled
 from sparsemean._kernels.loops import is_bad, nearer
-from sparsemean._kernels.memory_layout import Array
-from sparsemean._kernels.rounding import DOUBLES, ROUNDING
+from sparsemean._kernels.memory_layout import Array, is_native, strided
+from sparsemean._kernels.rounding import DOUBLES, ROUNDING, settled_means
+from sparsemean._util.records import FloatArray, IntArray, Partition
 
 TILE = 16
 """Columns, and rows, that are read together: neighbours share cache lines, each is written to a line of its own."""
 DEEP, LINE = 32, 8
 """Rows that are read before they are turned, and the doubles of a cache line."""
+TURNED_AT_ONCE = 250_000
+"""Values of some columns that are copied before their bucket means are taken: two megabytes."""
 LANES = 16
 """Numbers that are worked on side by side, a few vectors of doubles: in the same order on every processor."""
 
@@ -118,7 +124,7 @@ def settled(total: float, size: float, number: float, null: float, reach: float,
 
 
 @compiled()
-def gather(memory: Array, start: int, step: int, across: int, rows: Array, columns: Array, out: Array) -> None:
+def gather_values(memory: Array, start: int, step: int, across: int, rows: Array, columns: Array, out: Array) -> None:
     """Write some rows of some columns into ``out`` (rows, columns), reading along memory."""
     if abs(across) <= abs(step):
         for i in range(rows.size):
@@ -218,6 +224,58 @@ def _rise(sums: Array, above: Array, ends: Array, J: int) -> None:
                 total += sums[below + a + 1]
             sums[at + j] = total
         below, at = at, at + n_buckets
+
+
+def level_means(
+    X: Array,
+    partition: Partition,
+    columns: IntArray,
+    *,
+    depth: int,
+    null: FloatArray | None = None,
+    precision: float = 0.0,
+    missing: bool = False,
+) -> list[FloatArray]:
+    """Return the (J, columns) bucket means of every level below ``depth``, from one read of the columns.
+
+    They lie column by column along memory. With ``missing`` means are those of the values that are there, and NaN where
+    there are none. About ``null``, a number for each column of ``X``, what rounding may have made of zero is zero.
+    """
+    if null is not None or not is_native(X):
+        values, every = np.ascontiguousarray(X[:, columns], dtype=np.float64), np.arange(columns.size)
+        if null is not None:
+            away, about = values - null[columns], null[columns]
+            signed, sizes = (
+                level_means(x, partition, every, depth=depth, missing=missing) for x in (away, np.abs(away))
+            )
+            found = settled_means(signed, sizes, partition, about, precision)
+            return [np.asfortranarray(level) for level in found]
+        X, columns = values, every
+    view, omit = strided(X), missing and X.dtype.kind == "f"
+    ends = np.cumsum([0, *(level.size for level in partition.levels[1:depth])])
+    firsts = np.cumsum([0, *(partition.n_buckets(level) for level in range(depth))])
+    total = int(firsts[-1])
+    width = max(1, min(columns.size, TURNED_AT_ONCE // X.shape[0]))
+    means = np.empty((columns.size, total))
+    nested_means(
+        view.memory, view.start, view.row_step, view.column_step, partition.order, partition.levels[0],
+        np.concatenate((*partition.levels[1:depth], firsts[:0])), ends, columns, omit,
+        means, np.empty((width, X.shape[0])), np.empty(total),
+    )  # fmt: skip
+    return [means[:, a:b].T for a, b in pairwise(firsts.tolist())]
+
+
+def gather(X: Array, rows: IntArray, columns: IntArray) -> FloatArray:
+    """Return some rows of some columns of an array that is native."""
+    view, out = strided(X), np.empty((rows.size, columns.size))
+    gather_values(view.memory, view.start, view.row_step, view.column_step, rows, columns, out)
+    return out
+
+
+def bucket_means(X: Array, partition: Partition, *, level: int = 0, columns: IntArray | None = None) -> FloatArray:
+    """Return the (J, features) bucket means at ``level``, of all features or of ``columns``."""
+    chosen = np.arange(X.shape[1]) if columns is None else np.asarray(columns, dtype=np.intp)
+    return level_means(X, partition, chosen, depth=level + 1)[level]
 
 
 @compiled()
@@ -334,6 +392,14 @@ def walk(ordered: Array, alpha: float, eta: float, times: Array, out: Array) -> 
                 v *= 1.0 - eta * beta
                 t += 1
             out[k, f] = mu
+
+
+def subgm(means: FloatArray, *, alpha: float, eta: float, times: Iterable[int]) -> FloatArray:
+    """Run the subgradient method on (J, features) bucket means; μ̂ at each of the rising ``times``."""
+    at = np.fromiter(times, dtype=np.intp)
+    out = np.empty((at.size, means.shape[1]))
+    walk(np.sort(means.T, axis=1), alpha, eta, at, out)
+    return out
 
 
 # What judging rows asks of a table: medians of rows, where far values meet.

@@ -1,23 +1,28 @@
-"""The counting pass on the host: cut into tasks for threads, counted by compiled loops, added up."""
+"""The counting pass on the host: cut into tasks for threads, counted by compiled loops, added up.
+
+The loops are serial and allocate nothing; bucket sums follow the order of additions of ``reference`` exactly.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
-from itertools import pairwise, product
+from itertools import product
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sparsemean._kernels import NotFiniteError, loops, reference
-from sparsemean._kernels import columns as column_loops
-from sparsemean._kernels.compiling import plainly
-from sparsemean._kernels.loops import BEYOND
-from sparsemean._kernels.memory_layout import Array, count_threads, each, is_native, precision_of, strided
-from sparsemean._util.records import BLOCK, Counts, FloatArray, IntArray, Partition
+from sparsemean._kernels.columns import TURNED_AT_ONCE, count_columns
+from sparsemean._kernels.compiling import compiled, plainly
+from sparsemean._kernels.loops import BEYOND, below, is_bad, is_odd, minus, nearer, row
+from sparsemean._kernels.memory_layout import Array, count_threads, each, frozen, is_native, precision_of, strided
+from sparsemean._util.records import BLOCK, Counts, FloatArray, Partition
 
-TURNED_AT_ONCE = 250_000
-"""Values of some columns that are copied before their bucket means are taken: two megabytes."""
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
+
 BLOCK_COLUMNS = 8192
 """Long stretches of a row keep the memory busy; the counters of a block still fit in the second-level cache."""
 MIN_COLUMNS = 512
@@ -32,7 +37,7 @@ Centring = tuple[FloatArray, FloatArray]
 
 
 def count_signs(
-    X: Array,
+    X: Array | csc_array,
     partition: Partition,
     *,
     null: FloatArray | None = None,
@@ -44,17 +49,22 @@ def count_signs(
     """Count N₊ and N₋ of every wanted size and find the nonzero mean of the largest size nearest to zero.
 
     ``null`` is taken from every row first, one number for each feature, of values of some ``precision``; see
-    ``rounding``. With ``missing`` NaN is a value that is not there.
+    ``rounding``. With ``missing`` NaN is a value that is not there. Of a matrix that is compressed by columns the null
+    values are zero, and no value is missing.
 
     Raises ``NotFiniteError`` if any value is infinite, or NaN without ``missing``, or if a sum overflows.
     """
+    if not isinstance(X, np.ndarray):
+        from sparsemean._kernels import sparse
+
+        return sparse.count_signs(X, partition, n_jobs=n_jobs)
     d = X.shape[1]
     if plainly(X.size):
         counted = reference.count_signs(X, partition, missing=missing, null=null, precision=precision)
         if progress is not None:
             progress(1.0)
         return counted
-    total, lock, n_threads = no_counts(partition, d, missing=missing), threading.Lock(), count_threads(n_jobs)
+    total, lock, n_threads = Counts.blank(partition, d, missing=missing), threading.Lock(), count_threads(n_jobs)
     precision = precision_of(X.dtype) if precision is None else precision
     native = is_native(X)
     pieces = _cut(d, d if native else CONVERTED_BYTES // (8 * X.shape[0]))
@@ -81,20 +91,6 @@ def count_signs(
     return total.settled()
 
 
-def no_counts(partition: Partition, d: int, *, missing: bool = False) -> Counts:
-    """Return the counts of ``d`` features before any value was seen; none is known to be missing yet."""
-    n_buckets = tuple(partition.n_buckets(level) for level in partition.wanted)
-    everything = np.repeat(np.array(n_buckets, dtype=np.int32)[:, np.newaxis], d, axis=1) if missing else None
-    return Counts(
-        positive=np.zeros((len(partition.wanted), d), dtype=np.int32),
-        negative=np.zeros((len(partition.wanted), d), dtype=np.int32),
-        nearest=np.full(d, np.inf),
-        n_buckets=n_buckets,
-        present=everything,
-        missing=np.zeros(d, dtype=np.int32) if missing else None,
-    )
-
-
 def _tasks(
     X: Array, partition: Partition, n_threads: int, centring: Centring | None, *, missing: bool
 ) -> list[tuple[slice, Callable[[], Counted]]]:
@@ -108,8 +104,7 @@ def _tasks(
         return [(c, partial(_by_columns, X[:, c], partition, null[c], reach[c], gaps=gaps)) for c in pieces]
     blocks = _cut(d, min(BLOCK_COLUMNS, max(MIN_COLUMNS, -(-d // n_threads))))
     stripes = max(1, n_threads // len(blocks))
-    blank = np.full(blocks[0].stop, np.nan if gaps else 0, dtype=X.dtype)  # stands for a row that is not there
-    blank.flags.writeable = False
+    blank = frozen(np.full(blocks[0].stop, np.nan if gaps else 0, dtype=X.dtype))  # for a row that is not there
     if not quads:
         buckets = _cut(partition.n_buckets(0), -(-partition.n_buckets(0) // stripes))
         return [(c, partial(_by_buckets, X[:, c], partition, b, blank)) for c, b in product(blocks, buckets)]
@@ -128,7 +123,7 @@ def _by_buckets(X: Array, partition: Partition, buckets: slice, blank: Array) ->
     """Count one level of buckets in rows that lie along memory."""
     view, width, n_buckets = strided(X), X.shape[1], buckets.stop - buckets.start
     (negative, zero), near = np.zeros((2, 1, width), dtype=np.int32), np.full(width, BEYOND)
-    bad = loops.count_buckets(
+    bad = count_buckets(
         view.memory, view.start, view.row_step, partition.order,
         partition.levels[0][buckets.start : buckets.stop + 1], blank[:width], np.empty(width), negative[0], zero[0],
         near,
@@ -150,7 +145,7 @@ def _by_places(X: Array, partition: Partition, places: slice, blank: Array, *, g
         bad = loops.count_present_places(*where, held, other, negative, here, near)
         n_buckets = [int((rows >= 0).reshape(-1, size).any(axis=1).sum()) for size in partition.sizes[:depth]]
     else:
-        bad = loops.count_places(*where, np.zeros(width, dtype=np.uint64), negative, other, near)
+        bad = count_places(*where, np.zeros(width, dtype=np.uint64), negative, other, near)
         n_buckets = [rows.size // size for size in partition.sizes[:depth]]
         other = np.array(n_buckets, dtype=np.int32)[:, np.newaxis] - negative - other  # of those that are not zero
     nearest = _decoded(near[0 if depth == 3 else 1])
@@ -168,8 +163,8 @@ def _by_columns(X: Array, partition: Partition, null: FloatArray, reach: FloatAr
     pos, neg, here = np.zeros((3, depth, width), dtype=np.int32)
     seen, near, levels = np.zeros(width, dtype=np.int32), np.full(width, BEYOND), partition.levels[:depth]
     at_once = max(1, min(width, TURNED_AT_ONCE // X.shape[0])) if abs(view.column_step) < abs(view.row_step) else 0
-    rows = [np.append(reference.rows_per_bucket(partition, h), 0.0) for h in range(depth)]
-    bad = column_loops.count_columns(
+    rows = [np.append(partition.rows_per_bucket(h), 0.0) for h in range(depth)]
+    bad = count_columns(
         view.memory, view.start, view.row_step, view.column_step, partition.order, np.concatenate(levels),
         np.cumsum([0, *(level.size for level in levels)]), np.concatenate(rows), null, reach, gaps,
         np.empty((at_once, X.shape[0])), np.empty(n), np.empty(n), np.empty(n), pos, neg, here, seen, near,
@@ -184,61 +179,224 @@ def _decoded(code: FloatArray) -> FloatArray:
     return (code.view(np.uint64) + np.uint64(1)).view(np.float64)
 
 
-def level_means(
-    X: Array,
-    partition: Partition,
-    columns: IntArray,
-    *,
-    depth: int,
-    null: FloatArray | None = None,
-    precision: float = 0.0,
-    missing: bool = False,
-) -> list[FloatArray]:
-    """Return the (J, columns) bucket means of every level below ``depth``, from one read of the columns.
+# Data without gaps, in rows that lie along memory.
 
-    They lie column by column along memory. With ``missing`` means are those of the values that are there, and NaN where
-    there are none. About ``null``, a number for each column of ``X``, what rounding may have made of zero is zero.
+FIELD = np.uint64(21)
+"""Bits of each of the three counters that are packed into one word."""
+PACKED = 1 << 20
+"""Places after which packed counters are emptied: no field is full by then."""
+
+
+@compiled()
+def member(order: Array, k: int, last: int) -> int:
+    """Return the row at place ``k`` of a bucket that ends before ``last``, −1 beyond its end."""
+    return order[k] if k < last else -1
+
+
+@compiled()
+def count_buckets(
+    memory: Array, start: int, step: int, order: Array, offsets: Array, blank: Array, acc: Array, neg: Array,
+    zero: Array, near: Array,
+) -> bool:  # fmt: skip
+    """Count signs of one level of buckets in ``blank.size`` neighbouring columns; True if a sum is not finite.
+
+    Rows enter up to eight at a time, filled up with the zeros of ``blank``.
     """
-    if null is not None or not is_native(X):
-        values, every = np.ascontiguousarray(X[:, columns], dtype=np.float64), np.arange(columns.size)
-        if null is not None:
-            away, about = values - null[columns], null[columns]
-            signed, sizes = (
-                level_means(x, partition, every, depth=depth, missing=missing) for x in (away, np.abs(away))
-            )
-            found = reference.settled_means(signed, sizes, partition, about, precision)
-            return [np.asfortranarray(level) for level in found]
-        X, columns = values, every
-    view, omit = strided(X), missing and X.dtype.kind == "f"
-    ends = np.cumsum([0, *(level.size for level in partition.levels[1:depth])])
-    firsts = np.cumsum([0, *(partition.n_buckets(level) for level in range(depth))])
-    total = int(firsts[-1])
-    width = max(1, min(columns.size, TURNED_AT_ONCE // X.shape[0]))
-    means = np.empty((columns.size, total))
-    column_loops.nested_means(
-        view.memory, view.start, view.row_step, view.column_step, partition.order, partition.levels[0],
-        np.concatenate((*partition.levels[1:depth], firsts[:0])), ends, columns, omit,
-        means, np.empty((width, X.shape[0])), np.empty(total),
-    )  # fmt: skip
-    return [means[:, a:b].T for a, b in pairwise(firsts.tolist())]
+    width = blank.size
+    bad = False
+    for j in range(offsets.size - 1):
+        first, last = offsets[j], offsets[j + 1]
+        share = 1.0 / (last - first)
+        for k in range(first, last, 8):
+            ra = row(memory, start, step, order[k], blank)
+            rb = row(memory, start, step, member(order, k + 1, last), blank)
+            rc = row(memory, start, step, member(order, k + 2, last), blank)
+            rd = row(memory, start, step, member(order, k + 3, last), blank)
+            if k == first:
+                for i in range(width):
+                    acc[i] = np.float64(ra[i]) + np.float64(rb[i]) + np.float64(rc[i]) + np.float64(rd[i])
+            else:
+                for i in range(width):
+                    acc[i] = acc[i] + np.float64(ra[i]) + np.float64(rb[i]) + np.float64(rc[i]) + np.float64(rd[i])
+            if last - k > 4:
+                ra = row(memory, start, step, order[k + 4], blank)
+                rb = row(memory, start, step, member(order, k + 5, last), blank)
+                rc = row(memory, start, step, member(order, k + 6, last), blank)
+                rd = row(memory, start, step, member(order, k + 7, last), blank)
+                for i in range(width):
+                    acc[i] = acc[i] + np.float64(ra[i]) + np.float64(rb[i]) + np.float64(rc[i]) + np.float64(rd[i])
+        bad |= count_sums(acc, share, neg, zero, near)
+    return bad
 
 
-def gather(X: Array, rows: IntArray, columns: IntArray) -> FloatArray:
-    """Return some rows of some columns of an array that is native."""
-    view, out = strided(X), np.empty((rows.size, columns.size))
-    column_loops.gather(view.memory, view.start, view.row_step, view.column_step, rows, columns, out)
-    return out
+@compiled()
+def count_sums(sums: Array, share: float, neg: Array, zero: Array, near: Array) -> bool:
+    """Count the signs of one bucket sum in every column; zeros are looked for only where there are any."""
+    odd = 0
+    for i in range(sums.size):
+        s = sums[i]
+        neg[i] -= np.int32(minus(s))
+        near[i] = nearer(s * share, near[i])
+        odd |= is_odd(s)
+    bad = 0
+    if odd:
+        for i in range(sums.size):
+            s = sums[i]
+            neg[i] += np.int32(minus(s)) if s == 0.0 else np.int32(0)
+            zero[i] += np.int32(s == 0.0)
+            bad |= is_bad(s)
+    return bad != 0
 
 
-def bucket_means(X: Array, partition: Partition, *, level: int = 0, columns: IntArray | None = None) -> FloatArray:
-    """Return the (J, features) bucket means at ``level``, of all features or of ``columns``."""
-    chosen = np.arange(X.shape[1]) if columns is None else np.asarray(columns, dtype=np.intp)
-    return level_means(X, partition, chosen, depth=level + 1)[level]
+@compiled()
+def count_places(
+    memory: Array, start: int, step: int, places: Array, blank: Array, stack: Array, packed: Array, neg: Array,
+    zero: Array, near: Array,
+) -> bool:  # fmt: skip
+    """Count signs of nested buckets of 1, 2, 4, … places in neighbouring columns; True if a sum is not finite.
+
+    ``places`` holds a row, or −1, for each place of a whole number of blocks; an empty place counts as a zero.
+    ``packed``, a word for each column, is all zeros before and after. ``near[0]`` codes the nearest mean of four places
+    times four, ``near[1]`` the nearest mean of the largest size; ``near[2]`` takes those of the sizes between, which
+    nobody asked for.
+    """
+    field = (np.uint64(1) << FIELD) - np.uint64(1)
+    bad = False
+    for first in range(0, places.size, PACKED):
+        bad |= count_eights(memory, start, step, places[first : first + PACKED], blank, stack, packed, neg, zero, near)
+        for i in range(packed.size):
+            neg[0, i] += np.int32(packed[i] & field)
+            neg[1, i] += np.int32(packed[i] >> FIELD & field)
+            neg[2, i] += np.int32(packed[i] >> (FIELD + FIELD))
+            packed[i] = 0
+    return bad
 
 
-def subgm(means: FloatArray, *, alpha: float, eta: float, times: Iterable[int]) -> FloatArray:
-    """Run the subgradient method on (J, features) bucket means; μ̂ at each of the rising ``times``."""
-    at = np.fromiter(times, dtype=np.intp)
-    out = np.empty((at.size, means.shape[1]))
-    column_loops.walk(np.sort(means.T, axis=1), alpha, eta, at, out)
-    return out
+@compiled()
+def count_eights(
+    memory: Array, start: int, step: int, places: Array, blank: Array, stack: Array, packed: Array, neg: Array,
+    zero: Array, near: Array,
+) -> bool:  # fmt: skip
+    """Count as `count_places` does, negative sums of one, two and four places in the fields of ``packed``.
+
+    Each pass of the inner loop takes eight places, so that counters are fetched half as often as for four; larger sizes
+    pair up the sums of four that wait on ``stack``. What is zero, or not finite, is looked for where there is any.
+    """
+    depth, width = neg.shape
+    nearest = near[0]
+    bad = False
+    for eight in range(places.size // 8):
+        rows = places[8 * eight : 8 * eight + 8]
+        ra = row(memory, start, step, rows[0], blank)
+        rb = row(memory, start, step, rows[1], blank)
+        rc = row(memory, start, step, rows[2], blank)
+        rd = row(memory, start, step, rows[3], blank)
+        re = row(memory, start, step, rows[4], blank)
+        rf = row(memory, start, step, rows[5], blank)
+        rg = row(memory, start, step, rows[6], blank)
+        rh = row(memory, start, step, rows[7], blank)
+        if present(rows) == 8:
+            odd = 0
+            for i in range(width):
+                xa, xb, xc, xd = np.float64(ra[i]), np.float64(rb[i]), np.float64(rc[i]), np.float64(rd[i])
+                xe, xf, xg, xh = np.float64(re[i]), np.float64(rf[i]), np.float64(rg[i]), np.float64(rh[i])
+                s, t, u, v = xa + xb, xc + xd, xe + xf, xg + xh
+                q, r = s + t, u + v
+                n1 = below(xa) + below(xb) + below(xc) + below(xd) + below(xe) + below(xf) + below(xg) + below(xh)
+                n2 = below(s) + below(t) + below(u) + below(v)
+                packed[i] += n1 + (n2 << FIELD) + ((below(q) + below(r)) << (FIELD + FIELD))
+                nearest[i] = nearer(r, nearer(q, nearest[i]))
+                odd |= is_odd((xa * xb) * (xc * xd) * ((s * t) * q)) | is_odd((xe * xf) * (xg * xh) * ((u * v) * r))
+        else:
+            odd = 1
+            count_four(ra, rb, rc, rd, present(rows[:4]), packed, nearest)
+            count_four(re, rf, rg, rh, present(rows[4:]), packed, nearest)
+        if odd:
+            bad |= count_zeros(ra, rb, rc, rd, neg, zero)
+            bad |= count_zeros(re, rf, rg, rh, neg, zero)
+        if depth > 3:
+            bad |= count_larger(2 * eight, ra, rb, rc, rd, places, stack, neg, zero, near)
+            bad |= count_larger(2 * eight + 1, re, rf, rg, rh, places, stack, neg, zero, near)
+    return bad
+
+
+@compiled()
+def count_four(ra: Array, rb: Array, rc: Array, rd: Array, held: int, packed: Array, nearest: Array) -> None:
+    """Count the negative ones among four places, of which some ``held`` a row, and their sums."""
+    fill = 4.0 / max(1, held)
+    for i in range(packed.size):
+        xa, xb, xc, xd = np.float64(ra[i]), np.float64(rb[i]), np.float64(rc[i]), np.float64(rd[i])
+        s, t = xa + xb, xc + xd
+        q = s + t
+        n1 = below(xa) + below(xb) + below(xc) + below(xd)
+        packed[i] += n1 + ((below(s) + below(t)) << FIELD) + (below(q) << (FIELD + FIELD))
+        nearest[i] = nearer(q * fill, nearest[i])
+
+
+@compiled()
+def count_larger(
+    quad: int, ra: Array, rb: Array, rc: Array, rd: Array, places: Array, stack: Array, neg: Array, zero: Array,
+    near: Array,
+) -> bool:  # fmt: skip
+    """Add four rows up and pair the sum with those that wait for it."""
+    total = stack[0]
+    for i in range(total.size):
+        total[i] = (np.float64(ra[i]) + np.float64(rb[i])) + (np.float64(rc[i]) + np.float64(rd[i]))
+    return pair_up(quad, places, stack, neg, zero, near)
+
+
+@compiled()
+def count_zeros(ra: Array, rb: Array, rc: Array, rd: Array, neg: Array, zero: Array) -> bool:
+    """Count the zeros among four places and their sums, and take back each −0.0 that was counted as negative."""
+    bad = False
+    for i in range(ra.size):
+        xa, xb, xc, xd = np.float64(ra[i]), np.float64(rb[i]), np.float64(rc[i]), np.float64(rd[i])
+        s, t = xa + xb, xc + xd
+        q = s + t
+        zero[0, i] += np.int32(xa == 0.0) + np.int32(xb == 0.0) + np.int32(xc == 0.0) + np.int32(xd == 0.0)
+        zero[1, i] += np.int32(s == 0.0) + np.int32(t == 0.0)
+        zero[2, i] += np.int32(q == 0.0)
+        neg[0, i] += np.int32(minus_zero(xa) + minus_zero(xb) + minus_zero(xc) + minus_zero(xd))
+        neg[1, i] += np.int32(minus_zero(s) + minus_zero(t))
+        neg[2, i] += np.int32(minus_zero(q))
+        bad |= is_bad(q)
+    return bad
+
+
+@compiled()
+def minus_zero(x: float) -> np.int64 | int:
+    """Return −1 for −0.0, else 0."""
+    return minus(x) if x == 0.0 else 0
+
+
+@compiled()
+def present(rows: Array) -> int:
+    """Return how many places hold a row."""
+    count = 0
+    for index in rows:
+        count += index >= 0
+    return count
+
+
+@compiled()
+def pair_up(quad: int, places: Array, stack: Array, neg: Array, zero: Array, near: Array) -> bool:
+    """Add the sum in ``stack[0]`` to the left-hand sums that wait for it, size after size.
+
+    Sum number ``index`` of a level is a right-hand one when odd; ``stack[level − 2]`` keeps the left-hand one.
+    """
+    depth, width = neg.shape
+    current = stack[0]
+    level, index, bad = 3, quad, False
+    while level < depth and index & 1:
+        left = stack[level - 2]
+        for i in range(width):
+            current[i] = left[i] + current[i]
+        stop = 4 * (quad + 1)
+        share = 1.0 / max(1, present(places[stop - (1 << level) : stop]))
+        bad |= count_sums(current, share, neg[level], zero[level], near[1 if level == depth - 1 else 2])
+        level, index = level + 1, index >> 1
+    if level < depth:
+        waiting = stack[level - 2]
+        for i in range(width):  # a slice assignment would compile NumPy's error messages too, for three seconds
+            waiting[i] = current[i]
+    return bad

@@ -46,7 +46,7 @@ def count_signs(
 
     Raises ``NotFiniteError`` if any value is infinite, or NaN without ``missing``, or if a sum overflows.
     """
-    total = no_counts(partition, X.shape[1], missing=missing)
+    total = Counts.blank(partition, X.shape[1], missing=missing, xp=cupy())
     bad = cupy().zeros(1, dtype=np.int32)
     add_counts(X, DeviceBuckets(partition), total, bad, null=null, kind=kind)
     if int(bad[0]):
@@ -72,20 +72,6 @@ class DeviceBuckets:
             self.places[step] = self.order * step
             cupy().cuda.get_current_stream().synchronize()  # other queues may use them too
         return self.places[step]
-
-
-def no_counts(partition: Partition, d: int, *, missing: bool = False) -> Counts:
-    """Return counters for ``d`` features on the device, before any value was seen."""
-    xp, sizes = cupy(), len(partition.wanted)
-    signs = xp.zeros((2, sizes, d), dtype=np.int32)
-    return Counts(
-        positive=signs[0],
-        negative=signs[1],
-        nearest=xp.full(d, np.inf),
-        n_buckets=tuple(partition.n_buckets(level) for level in partition.wanted),
-        present=xp.zeros((sizes, d), dtype=np.int32) if missing else None,
-        missing=xp.zeros(d, dtype=np.int32) if missing else None,
-    )
 
 
 def add_counts(

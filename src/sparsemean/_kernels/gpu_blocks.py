@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._kernels import NotFiniteError, reference
+from sparsemean._kernels import NotFiniteError
 from sparsemean._kernels.gpu import DECIDE_THREADS, KINDS, PRECISION, cupy, kernel
-from sparsemean._kernels.rounding import DOUBLE, SINGLE, Grid
+from sparsemean._kernels.rounding import DOUBLE, SINGLE, Grid, settled_means
 from sparsemean._util.records import FloatArray, IntArray, Partition
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ class Columns:
         if self.null is None:
             return means
         sizes = self._level_means(partition, depth, sizes=True)
-        settled = reference.settled_means(
+        settled = settled_means(
             [level.T for level in means], [level.T for level in sizes], partition, self.null,
             2.0 ** PRECISION[self.kind], xp=cupy(),
         )  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from sparsemean._kernels import NotFiniteError, reference
 from sparsemean._kernels.compiling import compiled, plainly
 from sparsemean._kernels.loops import MAGNITUDE, bits
-from sparsemean._kernels.memory_layout import Array, count_threads, each
+from sparsemean._kernels.memory_layout import Array, count_threads, each, frozen
 from sparsemean._kernels.rounding import DOUBLE, SINGLE, Grid, on_grid, snap, snap_single, snapped
 from sparsemean._kernels.sparse import canonical_parts, sort_pairs
 from sparsemean._util.records import CellCounts, IntArray
@@ -25,7 +25,6 @@ from sparsemean._util.records import CellCounts, IntArray
 if TYPE_CHECKING:
     from scipy import sparse
 
-T = TypeVar("T", bound=np.generic)
 Packed = npt.NDArray[np.int64]
 REST, UNWANTED = -1, -2
 """In place of the cell that one is compared with: all other cells of its stratum, or none."""
@@ -257,7 +256,7 @@ class Comparisons:
     @classmethod
     def of(cls, *arrays: IntArray) -> Comparisons:
         """Return what the compiled loops can read."""
-        return cls(*(_frozen(np.ascontiguousarray(array, dtype=np.intp)) for array in arrays))
+        return cls(*(frozen(np.ascontiguousarray(array, dtype=np.intp)) for array in arrays))
 
     def blank(self, d: int) -> CellCounts:
         """Return room for the counts of ``d`` features, no value missing yet."""
@@ -324,7 +323,7 @@ def _dense_parts(X: Array, counts: int) -> Any:
         for a in range(0, n, ROWS_AT_ONCE):
             values[:, a : a + ROWS_AT_ONCE] = X[a : a + ROWS_AT_ONCE, part].T
         begins = n * np.arange(values.shape[0] + 1)
-        return Columns(_frozen(values.reshape(-1)), _frozen(rows), begins, begins[:-1])
+        return Columns(frozen(values.reshape(-1)), frozen(rows), begins, begins[:-1])
 
     return [slice(a, min(a + width, d)) for a in range(0, d, width)], read
 
@@ -339,7 +338,7 @@ def _sparse_parts(block: sparse.csc_array, counts: int) -> Any:
         begins = indptr[part.start : part.stop + 1] - indptr[part.start]
         entries = slice(int(indptr[part.start]), int(indptr[part.stop]))
         values = np.asarray(data[entries], dtype=_kind(data.dtype))
-        return Columns(_frozen(values), _frozen(indices[entries]), begins, np.zeros(begins.size - 1, dtype=np.intp))
+        return Columns(frozen(values), frozen(indices[entries]), begins, np.zeros(begins.size - 1, dtype=np.intp))
 
     return [slice(a, b) for a, b in pairwise(sorted({*ends, indptr.size - 1}))], read
 
@@ -347,13 +346,6 @@ def _sparse_parts(block: sparse.csc_array, counts: int) -> Any:
 def _kind(dtype: np.dtype[np.generic]) -> type[np.float32 | np.float64]:
     """Return the smaller of the two types that the loops are compiled for, if it holds every value of ``dtype``."""
     return np.float32 if np.can_cast(dtype, np.float32) else np.float64
-
-
-def _frozen(values: npt.NDArray[T]) -> npt.NDArray[T]:
-    """Return a read-only view, so that the loops are compiled once."""
-    view = values.view()
-    view.flags.writeable = False
-    return view
 
 
 def _count_part(columns: Columns, comparisons: Comparisons, *, grid: Grid | None, skip_missing: bool) -> CellCounts:

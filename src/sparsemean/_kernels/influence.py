@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from sparsemean._kernels import NotFiniteError
 from sparsemean._kernels.compiling import compiled
-from sparsemean._kernels.memory_layout import Array, Strided, count_threads, each, is_native, strided
+from sparsemean._kernels.memory_layout import Array, count_threads, each, is_native, strided
 from sparsemean._util.records import CountArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -119,9 +119,16 @@ def dense_sums(
         native = is_native(X)
         with np.errstate(invalid="ignore"):  # NaNs of some bits are warned of when they are made longer
             view = strided(X[:, columns] if native else np.ascontiguousarray(X[:, columns], dtype=np.float64))
-        found = _block(view, centres[:, columns], unit[columns], kappa, rows=chosen[part], missing=missing)
+        width = view.shape[1]
+        sums, gaps = np.zeros((centres.shape[0], width)), np.zeros(width, dtype=np.int32)
+        add = add_rows if view.column_step == 1 and width > 1 else add_columns
+        if add(
+            view.memory, view.start, view.row_step, view.column_step, chosen[part],
+            np.ascontiguousarray(centres[:, columns]), np.ascontiguousarray(unit[columns]), kappa, missing, sums, gaps,
+        ):  # fmt: skip
+            raise NotFiniteError
         with lock:
-            total.add(columns, found)
+            total.add(columns, InfluenceSums(sums.astype(np.int64), gaps))
 
     for done, _ in enumerate(each(work, tasks, n_threads), start=1):
         if progress is not None:
@@ -139,22 +146,6 @@ def _tasks(X: Array, n_rows: int, n_threads: int) -> list[tuple[slice, slice]]:
     high = min(EXACT_ROWS, max(1, -(-n_rows // (n_threads if d < n_threads else 1))))
     columns = [slice(a, min(a + width, d)) for a in range(0, d, width)]
     return list(product(columns, [slice(a, min(a + high, n_rows)) for a in range(0, n_rows, high)]))
-
-
-def _block(
-    view: Strided, centres: FloatArray, unit: FloatArray, kappa: float, *, rows: IntArray, missing: bool
-) -> InfluenceSums:
-    """Return the sums of some rows of a few columns, whichever way they lie."""
-    width = view.shape[1]
-    sums, gaps = np.zeros((centres.shape[0], width)), np.zeros(width, dtype=np.int32)
-    loop = add_rows if view.column_step == 1 and width > 1 else add_columns
-    bad = loop(
-        view.memory, view.start, view.row_step, view.column_step, rows, np.ascontiguousarray(centres),
-        np.ascontiguousarray(unit), kappa, missing, sums, gaps,
-    )  # fmt: skip
-    if bad:
-        raise NotFiniteError
-    return InfluenceSums(sums.astype(np.int64), gaps)
 
 
 def sparse_sums(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
 Array = npt.NDArray[np.generic]
+S = TypeVar("S", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,6 +60,13 @@ def strided(X: Array) -> Strided:
     memory = as_strided(lowest, shape=(span,), strides=(X.itemsize,), writeable=False)
     start = (n - 1) * max(0, -rows) + (d - 1) * max(0, -columns)
     return Strided(memory, start, rows, columns, (n, d))
+
+
+def frozen(values: npt.NDArray[S]) -> npt.NDArray[S]:
+    """Return a read-only view, so that loops are compiled once."""
+    view = values.view()
+    view.flags.writeable = False
+    return view
 
 
 def precision_of(dtype: np.dtype[Any]) -> float:

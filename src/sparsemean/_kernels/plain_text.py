@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from sparsemean._kernels import cells
-from sparsemean._kernels.cells import ALL, DIGITS, NO_ROOM, ODD, POINT, TAB, TEXT, THREE, TRUTH, WHOLE, ByteArray
+from sparsemean._kernels.cells import ALL, DIGITS, NO_ROOM, ODD, POINT, TAB, TEXT, TRUTH, ByteArray
 from sparsemean._kernels.memory_layout import Array
 from sparsemean._util.records import FloatArray, IntArray
 
@@ -97,18 +97,14 @@ def _plain_line(
 
 def _read_cell(cell: bytes, known: int) -> tuple[float, int]:
     """Return the value in a cell, and what a column holds by it that was ``known`` to hold so much."""
-    number = NUMBER.fullmatch(cell.strip(b" \t"))
+    stripped = cell.strip(b" \t")
+    number = NUMBER.fullmatch(stripped)
     if number is None:
         return KNOWN.get(cell, (np.nan, ODD))
     value = float(number[0])
     if not LEAST <= abs(value) < np.inf and (value != 0.0 or (number[1] + (number[3] or b"")).strip(b"0")):
         return np.nan, ODD  # too large, or too small to have all its digits
-    return value, known if known & SETTLED == SETTLED else form_of(*number.groups())
-
-
-def form_of(whole: bytes, point: bytes | None, part: bytes | None, power: bytes | None) -> int:
-    """Return what a column holds by one of its numbers; see `cells.form_of`."""
-    plain = power is None and whole[:1] != b"0"
-    if not point:
-        return DIGITS | WHOLE if len(whole) > 2 and plain else DIGITS
-    return DIGITS | THREE if len(part or b"") == 3 and 1 <= len(whole) <= 3 and plain else DIGITS | POINT
+    if known & SETTLED == SETTLED:
+        return value, known
+    text, last = np.frombuffer(stripped, dtype=np.uint8), max(number.end(1), number.end(3))
+    return value, cells.form_of.function(text, number.start(1), number.start(2), last, number.end())

@@ -6,10 +6,9 @@ It is the specification of the kernels of the same names; ``tests/specification.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from itertools import pairwise
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -37,14 +36,6 @@ def _group_sums(rows: FloatArray, offsets: IntArray) -> FloatArray:
         longer = np.flatnonzero(sizes > k)
         sums[longer] += rows[offsets[longer] + k]
     return sums
-
-
-def rows_per_bucket(partition: Partition, level: int) -> IntArray:
-    """Return how many rows the buckets of a level have."""
-    offsets = partition.levels[0]
-    for above in partition.levels[1 : level + 1]:
-        offsets = offsets[above]
-    return np.diff(offsets)
 
 
 def _levels(
@@ -86,7 +77,7 @@ def count_signs(
     if null is not None:
         sizes = _levels(np.abs(away), partition, partition.depth, missing=bool(gaps.any()))
         for h, ((sums, counts), (of_sizes, _)) in enumerate(zip(levels, sizes, strict=True)):
-            rows = rows_per_bucket(partition, h)[:, np.newaxis]
+            rows = partition.rows_per_bucket(h)[:, np.newaxis]
             settled = rounding.settle(sums, of_sizes, null, precision=precision, there=counts, rows=rows)
             levels[h] = settled, counts
     sums, counts = levels[-1]
@@ -148,24 +139,6 @@ def _compare(mine: FloatArray, theirs: FloatArray) -> tuple[int, int, int]:
     ordered = np.sort(theirs)
     below, through = (int(np.searchsorted(ordered, mine, side=side).sum()) for side in ("left", "right"))
     return below, through - below, mine.size + theirs.size - np.unique(np.concatenate((mine, theirs))).size
-
-
-def settled_means(
-    means: Sequence[FloatArray],
-    sizes: Sequence[FloatArray],
-    partition: Partition,
-    null: FloatArray,
-    precision: float,
-    *,
-    xp: ModuleType = np,
-) -> list[FloatArray]:
-    """Return (J, columns) means of x − null of every level, given those of |x − null|, zero where they may be."""
-    return [
-        rounding.settle(
-            of_level, size, null, precision=precision, rows=xp.asarray(rows_per_bucket(partition, h)[:, None]), xp=xp
-        )
-        for h, (of_level, size) in enumerate(zip(means, sizes, strict=True))
-    ]
 
 
 def split_differences(a: FloatArray, b: FloatArray, value: float) -> tuple[int, float, float]:

@@ -19,6 +19,7 @@ nothing but themselves. (What joins neighbours would let one row in between make
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -27,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._kernels.compiling import compiled, plainly
-from sparsemean._util.records import FloatArray, IntArray
+from sparsemean._util.records import FloatArray, IntArray, Partition
 
 DOUBLES = 2.0**-52
 """eps of what is added up."""
@@ -55,6 +56,22 @@ def settle(
         most = ROUNDING * reach * (there * abs(null) + sizes) + xp.minimum(reach, DOUBLES) * (rows * sizes)
         settled: FloatArray = xp.where(abs(sums) <= most, 0.0, sums)
     return settled
+
+
+def settled_means(
+    means: Sequence[FloatArray],
+    sizes: Sequence[FloatArray],
+    partition: Partition,
+    null: FloatArray,
+    precision: float,
+    *,
+    xp: ModuleType = np,
+) -> list[FloatArray]:
+    """Return (J, columns) means of x − null of every level, given those of |x − null|, zero where they may be."""
+    return [
+        settle(of_level, size, null, precision=precision, rows=xp.asarray(partition.rows_per_bucket(h)[:, None]), xp=xp)
+        for h, (of_level, size) in enumerate(zip(means, sizes, strict=True))
+    ]
 
 
 def ranked(away: FloatArray, null: FloatArray, precision: float) -> FloatArray:

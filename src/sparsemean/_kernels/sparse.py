@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsemean._kernels import NotFiniteError, cpu, reference
+from sparsemean._kernels import NotFiniteError, cpu
 from sparsemean._kernels.compiling import compiled
 from sparsemean._kernels.loops import is_bad
-from sparsemean._kernels.memory_layout import Array, count_threads, each, is_native
+from sparsemean._kernels.memory_layout import Array, count_threads, each, frozen, is_native
 from sparsemean._util.records import Counts, FloatArray, IntArray, Partition
 
 if TYPE_CHECKING:
@@ -173,20 +173,22 @@ def count_signs(block: sparse.csc_array, partition: Partition, *, n_jobs: int | 
     Raises ``NotFiniteError`` if any value is NaN or infinite, or if a sum of finite values overflows.
     """
     data, indices, indptr = canonical_parts(block)
-    total, wanted, depth = cpu.no_counts(partition, block.shape[1]), list(partition.wanted), partition.depth
+    total, wanted, depth = Counts.blank(partition, block.shape[1]), list(partition.wanted), partition.depth
     place = np.full(block.shape[0], -1, dtype=np.int64)
     place[partition.order] = np.arange(partition.n_rows)
     tables = [np.repeat(np.arange(offsets.size - 1), np.diff(offsets)) for offsets in partition.levels[:depth]]
     above, bases = np.concatenate(tables), np.cumsum([0, *(table.size for table in tables)])
-    sizes = reference.rows_per_bucket(partition, depth - 1)
+    sizes = partition.rows_per_bucket(depth - 1)
 
     def work(columns: slice) -> bool:
-        width, most = columns.stop - columns.start, _longest(indptr, columns)
+        begins = indptr[columns.start : columns.stop + 1]
+        width, most = begins.size - 1, int(np.diff(begins).max())
+        (keys, more_keys), (values, more_values) = np.empty((2, most), dtype=np.int64), np.empty((2, most))
         counted = np.zeros((2, depth, width), dtype=np.int32)
         run = most + 1 if partition.places is not None else RUN  # blocks of 64 leave every row near where it was
         bad: bool = count_columns(
-            data, indices, indptr[columns.start : columns.stop + 1], place, above, bases, sizes, run,
-            *_scratch(most), counted[0], counted[1], total.nearest[columns],
+            data, indices, begins, place, above, bases, sizes, run, keys, values, more_keys, more_values, counted[0],
+            counted[1], total.nearest[columns],
         )  # fmt: skip
         total.positive[:, columns], total.negative[:, columns] = counted[0, wanted], counted[1, wanted]
         return bad
@@ -233,19 +235,7 @@ def canonical_parts(block: sparse.csc_array) -> tuple[Array, Array, IntArray]:
 
 def _readable(values: Array) -> Array:
     """Return what the compiled loops can read; always read-only, so that they are compiled once."""
-    view = values.view() if is_native(values) else values.astype(np.float64)
-    view.flags.writeable = False
-    return view
-
-
-def _scratch(n: int) -> tuple[IntArray, FloatArray, IntArray, FloatArray]:
-    """Return room for n keys and values, twice."""
-    return np.empty(n, dtype=np.int64), np.empty(n), np.empty(n, dtype=np.int64), np.empty(n)
-
-
-def _longest(indptr: IntArray, columns: slice) -> int:
-    """Return the most entries a column has."""
-    return int(np.diff(indptr[columns.start : columns.stop + 1]).max())
+    return frozen(values if is_native(values) else values.astype(np.float64))
 
 
 def shared(indptr: IntArray, n_jobs: int | None) -> tuple[list[slice], int]:

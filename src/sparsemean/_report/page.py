@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,13 +18,14 @@ from sparsemean._report.guarantees import guarantees_of
 from sparsemean._report.plot_data import MOST_STOPS, STOPS_OF_MANY, DecidedAgain, stops_of
 from sparsemean._report.summary import TESTS_SHOWN, below_verdict, closest_first, overview, summary, without_bad_rows
 from sparsemean._report.verdict import MEANINGS, verdict, which_tests
-from sparsemean._report.wording import Several, Wording, wording_of, wordings_of
+from sparsemean._report.wording import Wording, check_row_names, wording_of, wordings_of
 from sparsemean._stats.planning import SELECTIONS
 from sparsemean._util.checks import pluralize
 from sparsemean._util.files import check_writable, replacing
 from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError, require, visible
 from sparsemean.result import Estimate
+from sparsemean.result.comparison import Comparison
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -66,15 +66,12 @@ def page_data(wording: Wording, *, tests: int = 1, again: DecidedAgain | None = 
     described = columns.described_columns(values, wording)
     uncertified = estimate.table(certified=False).head(MOST_LISTED)
     return {
-        "title": wording.title,
-        "pairs": wording.names is not None,
         "effect": wording.test.effect,
         "lean": wording.test.lean,
         "groups": wording.names,
         "unit": f"{wording.noun}s",
         "each": wording.each,
         "n_rows": plan.n_rows,
-        "n_units": plan.n_units,
         "n_features": plan.n_features,
         "bad_rows": plan.bad_rows,
         "bad": f"{' and '.join(f'{number:,}' for number in wording.allowed)} {wording.noun}s",
@@ -156,7 +153,7 @@ def check_report(path: Path, argument: str = "path") -> None:
 
 
 def write_report(
-    result: Estimate | Several,
+    result: Estimate | Comparison,
     path: str | Path,
     *,
     title: str | None = None,
@@ -170,20 +167,17 @@ def write_report(
         temporary.write_bytes(page.encode("utf-8", errors="replace"))  # half of a surrogate pair becomes "?"
 
 
-def page_wording(estimate: Estimate, *, title: str | None = None, row_names: Sequence[object] | None = None) -> Wording:
-    """Take names as given, else from the data where the estimate still holds them."""
-    n, source = estimate.plan.n_rows, estimate.source
+def page_wording(estimate: Estimate, *, row_names: Sequence[object] | None = None) -> Wording:
+    """Take names of rows as given, else from the data where the estimate still holds them."""
+    source = estimate.source
     if row_names is None and source is not None and source.row_names is not None:
         row_names = source.row_names.tolist()
-    if row_names is not None and (isinstance(row_names, str) or len(row_names) != n):
-        raise InputError("row_names", f"have one name for each of the {n} rows", len(row_names))
-    wording = wording_of(estimate, row_names=None if row_names is None else tuple(map(visible, row_names)))
-    own = f"What differs between {wording.reference} and {wording.label}"
-    return replace(wording, title=visible(title or (own if wording.names else "Which features have a mean")))
+    check_row_names(row_names, estimate.plan.n_rows, "row_names")
+    return wording_of(estimate, row_names=None if row_names is None else tuple(map(visible, row_names)))
 
 
 def page_of(
-    result: Estimate | Several,
+    result: Estimate | Comparison,
     *,
     title: str | None = None,
     row_names: Sequence[object] | None = None,
@@ -193,10 +187,13 @@ def page_of(
     first, *_ = wordings_of(result)
     apart = first.estimate.uncertified
     if isinstance(result, Estimate):
-        wording = page_wording(result, title=title, row_names=row_names)
-        own: dict[str, object] = {"title": wording.title, "tests": [], "contents": [html_of_test(wording, file_name)]}
+        content = html_of_test(page_wording(result, row_names=row_names), file_name)
+        own = (
+            f"What differs between {first.reference} and {first.label}" if first.names else "Which features have a mean"
+        )
+        filled: dict[str, object] = {"title": title or own, "tests": [], "contents": [content]}
     else:
-        own = _choice(result, title, row_names, file_name)
+        filled = _choice(result, title, row_names, file_name)
     return (
         environment()
         .get_template("page.html")
@@ -206,13 +203,13 @@ def page_of(
             uncertified=apart is not None and apart.features.size,
             style=(HERE / "style.css").read_text(encoding="utf-8"),
             script=script(),
-            **own,
+            **filled,
         )
     )
 
 
 def _choice(
-    result: Several, title: str | None, row_names: Sequence[object] | None, file_name: str
+    result: Comparison, title: str | None, row_names: Sequence[object] | None, file_name: str
 ) -> dict[str, object]:
     """Return the table of several tests, and their contents: that of the first is shown, others wait in templates."""
     tests, rows = wordings_of(result), overview(result)
@@ -221,7 +218,7 @@ def _choice(
     again, contents = DecidedAgain(stops_of([tests[k].estimate for k in shown], STOPS_OF_MANY)), []
     for k in shown:
         name = rows[k]["test"]
-        wording = page_wording(tests[k].estimate, title=f"{title}: {name}", row_names=row_names)
+        wording = page_wording(tests[k].estimate, row_names=row_names)
         contents.append(html_of_test(wording, f"{file_name}-{name}", heading=name, tests=len(shown), again=again))
     places = {k: place for place, k in enumerate(shown)}
     return {

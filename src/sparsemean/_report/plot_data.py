@@ -148,7 +148,7 @@ def rows_data(wording: Wording, *, most: int = MOST_POINTS) -> dict[str, object]
     return {
         "index": single.tolist(),
         "scores": plain(rows.scores[single], 4),
-        "names": None if wording.row_names is None else [wording.row(row) for row in single.tolist()],
+        "names": None if wording.row_names is None else [str(wording.row_names[row]) for row in single.tolist()],
         "groups": None if labels is None else labels[single].tolist(),
         "reasons": [
             features_against(wording, features[:MOST_REASONS]) for features in wording.rows.reasons[:MOST_TOLD]

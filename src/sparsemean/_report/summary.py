@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 from html import escape
-from typing import TYPE_CHECKING, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,17 +19,13 @@ from sparsemean._report.columns import LEAST_P
 from sparsemean._report.guarantees import promise
 from sparsemean._report.verdict import (
     closest_in_words,
-    selected_by_test,
-    shared_share,
     signs_of,
     verdict,
-    which_tests,
     worst_first,
 )
 from sparsemean._report.wording import (
     REST,
     TESTS,
-    Several,
     Wording,
     percent,
     wording_of,
@@ -44,12 +40,11 @@ from sparsemean._util.plans import Plan
 from sparsemean._util.records import IntArray
 from sparsemean.errors import visible
 from sparsemean.result import Estimate
+from sparsemean.result.comparison import Comparison
 
 if TYPE_CHECKING:
     import pandas as pd
 
-NAMED = 12
-"""Tests that a sentence lists."""
 TESTS_SHOWN = 60
 """Tests that a notebook lists, and whose content a page has: some hundred pairs would make it too large."""
 WIDTH = 80
@@ -108,9 +103,11 @@ def closest(wording: Wording) -> TextTable:
     none_bad = ", none bad" if clean is not estimate else ""
     headings = ("feature", "side", "p", f"{wording.rule.compared.heading}{none_bad}", "would pass up to")
     sides, p, adjusted = {1.0: "up", -1.0: "down"}, clean.p_values, wording_of(clean).adjusted
+    last = estimate.max_contamination[features]
+    passes = np.where(np.isnan(last), "not even at 0", [percent(share) for share in last.tolist()]).tolist()
     rows = [
-        (str(called), sides.get(sign, "–"), _p_text(p[feature]), _p_text(adjusted[feature]), _passes(estimate, feature))
-        for called, sign, feature in zip(names, signs.tolist(), features.tolist(), strict=True)
+        (str(called), sides.get(sign, "–"), _p_text(p[feature]), _p_text(adjusted[feature]), up_to)
+        for called, sign, feature, up_to in zip(names, signs.tolist(), features.tolist(), passes, strict=True)
     ]
     return TextTable(headings, rows)
 
@@ -128,11 +125,6 @@ def closest_first(estimate: Estimate, clean: Estimate) -> IntArray:
     features = np.setdiff1d(np.arange(estimate.plan.n_features), estimate.decision.skipped)
     last = np.nan_to_num(estimate.max_contamination[features], nan=-1.0)
     return features[np.lexsort((-np.abs(clean.beta[features]), clean.p_values[features], -last))]
-
-
-def _passes(estimate: Estimate, feature: int) -> str:
-    share = float(estimate.max_contamination[feature])
-    return "not even at 0" if math.isnan(share) else percent(share)
 
 
 # What it would take.
@@ -174,15 +166,10 @@ def _effect_and_rows(plan: Plan, n: int) -> tuple[float, int]:
 
 # Several tests, and all as text of 80 columns.
 
-TestRow = TypedDict(
-    "TestRow", {"test": str, "n label": int, "n reference": int, "features": int, "strongest": str}
-)  # fmt: skip
-"""A test in a table of tests: its name, sizes of the groups, number of features and the strongest of them."""
 
-
-def overview(result: Several) -> list[TestRow]:
-    """Return a row for each test."""
-    rows: list[TestRow] = []
+def overview(result: Comparison) -> list[dict[str, Any]]:
+    """Return a row for each test: its name, sizes of the groups, number of features and the strongest of them."""
+    rows = []
     for test in wordings_of(result):
         n_label, n_reference = test.sizes
         features = strongest_first(test.estimate, test.estimate.support)[: STRONGEST + 1]
@@ -202,7 +189,7 @@ NOTED = 4
 """Notes below the table: those that come first matter most."""
 
 
-def printed(result: Estimate | Several) -> str:
+def printed(result: Estimate | Comparison) -> str:
     """Return verdict and table, as `print` shows them."""
     said = notes(result)
     more = f" and {len(said) - NOTED} more notes" if len(said) > NOTED else ""
@@ -211,7 +198,7 @@ def printed(result: Estimate | Several) -> str:
 
 
 def verdict_and_table(
-    result: Estimate | Several, *, most: int = SHOWN, width: int = WIDTH, rest: str = ""
+    result: Estimate | Comparison, *, most: int = SHOWN, width: int = WIDTH, rest: str = ""
 ) -> list[str]:
     """Return the lines of a verdict and of a table, which has ``most`` lines; ``rest`` says who has the others."""
     head = [wrap(sentence, width) for sentence in verdict(result)]
@@ -236,7 +223,7 @@ def _table_of_one(wording: Wording, most: int, width: int, rest: str) -> list[st
     return [*aligned(table, width), *more, *([wrap(below, width)] if below else [])] if table.rows else []
 
 
-def _table_of_tests(result: Several, most: int, width: int, rest: str) -> list[str]:
+def _table_of_tests(result: Comparison, most: int, width: int, rest: str) -> list[str]:
     rows, tests = overview(result), wordings_of(result)
     shown = [
         (_cut(row["test"], width // 2), f"{row['n label']:,} / {row['n reference']:,}", f"{row['features']:,}")
@@ -257,13 +244,8 @@ def _table_of_tests(result: Several, most: int, width: int, rest: str) -> list[s
 
 def nearest(tests: Sequence[Wording]) -> int:
     """Return which of some tests that select nothing comes nearest to it."""
-
-    def near(at: int) -> tuple[float, float]:
-        estimate = tests[at].estimate
-        share = np.nan_to_num(estimate.max_contamination, nan=-1.0).max(initial=-1.0)
-        return float(share), -float(estimate.p_values.min(initial=1.0))
-
-    return max(range(len(tests)), key=near)
+    last = [np.nan_to_num(test.estimate.max_contamination, nan=-1.0).max(initial=-1.0) for test in tests]
+    return int(np.lexsort(([test.estimate.p_values.min(initial=1.0) for test in tests], np.negative(last)))[0])
 
 
 def wrap(sentence: str, width: int = WIDTH) -> str:
@@ -299,23 +281,27 @@ def _cut(name: str, longest: int) -> str:
 # The summary: verdict, what was done and what is promised.
 
 
-def summary(result: Estimate | Several) -> str:
+def summary(result: Estimate | Comparison) -> str:
     """Say the verdict, then what was done and found besides, notes, and last what is promised of it: a line each."""
     return "\n".join((*verdict(result), *below_verdict(result)))
 
 
-def below_verdict(result: Estimate | Several) -> list[str]:
+def below_verdict(result: Estimate | Comparison) -> list[str]:
     """Return the lines of a summary that follow the verdict."""
     tests = wordings_of(result)
     if isinstance(result, Estimate):
         done, promised = _done_and_found(tests[0]), _details(tests[0])
     else:
         done, promised = _done_and_found_of_tests(tests), _details_of_tests(tests)
-    lines = (" ".join(done), *notes(result), f"Details: {' '.join(promised)}")
+    lines = (
+        " ".join(part for part in done if part),
+        *notes(result),
+        f"Details: {' '.join(part for part in promised if part)}",
+    )
     return [visible(line) for line in lines]
 
 
-def notes(result: Estimate | Several) -> list[str]:
+def notes(result: Estimate | Comparison) -> list[str]:
     """Return the notes of a result; of several tests those that every one has, others stand in its own summary."""
     estimates = [result] if isinstance(result, Estimate) else result.results.values()
     first, *others = (each.status.messages for each in estimates)
@@ -339,22 +325,18 @@ def _done_and_found(wording: Wording) -> list[str]:
     if uncertified is not None and uncertified.features.size:
         names = list_names(estimate.names(uncertified.features))
         sentences.append(f"Only without those rows, and so not certified: {names}.")
-    return [sentence for sentence in sentences if sentence]
+    return sentences
 
 
 def _from(wording: Wording) -> str:
     """Say which rows were looked at, and how many of them may be bad."""
-    plan, unit = wording.plan, wording.unit
+    plan, rows = wording.plan, f"{wording.plan.n_rows:,} {'pairs' if wording.estimate.paired else 'rows'}"
     as_look = ", as many as look it" if plan.auto and plan.bad_rows and not wording.more_look_bad else ""
+    bad = f"{wording.bad if plan.bad_rows else 'none'} may be bad{as_look}"
     if wording.names is None:
-        rows = f"{plan.n_rows} {unit}s" if unit != "subject" else f"{plan.n_rows} rows of {plan.n_units} subjects"
-        return f"from {rows} of which {plan.bad_rows or 'none'} may be bad{as_look}"
-    strata = f",{wording.strata}" if wording.strata else ""
-    compared = f"{wording.direction}{strata}, from {wording.groups}"
-    if not plan.bad_rows:
-        return f"{compared}, of which none may be bad{as_look}"
-    number = " and ".join(map(str, wording.allowed))
-    return f"{compared}, of which {number} may be bad{as_look} ({wording.shares}; {wording.wrong_labels})"
+        return f"from {rows}; {bad}"
+    labels = f" ({wording.shares}; {wording.wrong_labels})" if plan.bad_rows else ""
+    return f"{wording.direction}{wording.strata}, from {wording.groups}; {bad}{labels}"
 
 
 def _details(wording: Wording) -> list[str]:
@@ -368,14 +350,13 @@ def _details(wording: Wording) -> list[str]:
     else:
         number = int(np.min(estimate.decision.last[estimate.support]))
         least = f"{pluralize(number, f'bad {wording.noun}')} ({number / wording.plan.n_units:.2%} of all)"
-    sentences = [
+    return [
         promised,
         "" if paper else f"Every one of them survives at least {least}.",
         wording.test.estimates,
         f"Estimates are differences within pairs, {wording.direction}." if estimate.paired else "",
         f"Values on the support: {estimate.status.refinement}." if estimate.status.refinement else "",
     ]
-    return [sentence for sentence in sentences if sentence]
 
 
 def _of_paper(plan: Plan) -> str:
@@ -392,46 +373,30 @@ def _of_paper(plan: Plan) -> str:
 
 
 def _done_and_found_of_tests(tests: Sequence[Wording]) -> list[str]:
-    """Say which tests were made, what each selected and what was looked for."""
-    first = tests[0]
-    sentences = [
-        f"{pluralize(len(tests), 'test')} of {first.plan.n_features:,} features: {which_tests(tests)}.",
-        f"Features selected: {selected_by_test(tests, NAMED)}.",
-        _bad_in_tests(tests),
-    ]
-    if not any(each.k for each in tests):
-        best = tests[nearest(tests)]
-        sentences += [f"Closest is {best.contrast}. {closest_in_words(best)}", needed(best)]
-    return [sentence for sentence in sentences if sentence]
-
-
-def _bad_in_tests(tests: Sequence[Wording]) -> str:
-    """Say which share of each group may be bad."""
-    first = tests[0]
-    if not any(each.plan.bad_rows for each in tests):
-        return f"No {first.noun} may be bad."
-    share = shared_share(tests) or "A share of each group"
-    as_look = ", as many as look it in each test" if first.plan.auto else ""
-    return f"{share} may be bad{as_look}; a wrong label costs one {first.noun} in each group."
+    """Say how many tests were made, and where nothing was selected what comes closest to it."""
+    first, best = tests[0], tests[nearest(tests)]
+    each = f"Tested: {first.plan.n_features:,} features in each of {pluralize(len(tests), 'test')}"
+    done = f"{each}; a wrong label costs one {first.noun} in each group."
+    if any(test.k for test in tests):
+        return [done]
+    return [done, f"Closest is {best.contrast}. {closest_in_words(best)}", needed(best)]
 
 
 def _details_of_tests(tests: Sequence[Wording]) -> list[str]:
     """Say what is promised of all tests at once, and what the values are."""
-    plan = tests[0].plan
-    sentences = [
+    plan, rest = tests[0].plan, all(each.reference == REST for each in tests)
+    return [
         f"Together they are one family of {plan.n_hypotheses:,} hypotheses: what is promised holds of all tests at "
         f"once. {promise(tests)}",
         TESTS[plan.question.target, True].estimates.format(direction="label minus reference"),
+        "Against the rest a feature counts as false where all labels share one distribution." if rest else "",
     ]
-    if all(each.reference == REST for each in tests):
-        sentences.append("Against the rest a feature counts as false where all labels share one distribution.")
-    return sentences
 
 
 # As a notebook shows them: verdict, the strongest features or the tests, and the rest in words.
 
 
-def fragment(result: Estimate | Several) -> str:
+def fragment(result: Estimate | Comparison) -> str:
     """Return HTML without scripts or styles of its own, names escaped; it needs no extra."""
     import pandas as pd
 

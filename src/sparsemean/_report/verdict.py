@@ -12,12 +12,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from sparsemean._fit.messages import DEPENDENT
-from sparsemean._report.wording import REST, Q, Several, Wording, percent, wording_of, wordings_of
+from sparsemean._report.wording import REST, Q, Wording, percent, wording_of, wordings_of
 from sparsemean._stats.row_scores import FEW, LABEL, LARGE, TOGETHER
 from sparsemean._util.checks import count_of, list_names, pluralize
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import visible
 from sparsemean.result import Estimate
+from sparsemean.result.comparison import Comparison
 
 SHARES = (0.01, 0.05, 0.1, 0.2)
 """Shares of bad rows that people think in."""
@@ -32,7 +33,7 @@ SHOWING = 80
 """Rows from which on a few bad ones that are far off show nearly always."""
 
 
-def verdict(result: Estimate | Several, *, row_names: Sequence[object] | None = None) -> tuple[str, ...]:
+def verdict(result: Estimate | Comparison, *, row_names: Sequence[object] | None = None) -> tuple[str, ...]:
     """Return the verdict, a sentence or two a line: found, withstood, suspected; what there is not is left out.
 
     Rows are called by ``row_names``, one for each, else by their own.
@@ -80,7 +81,8 @@ def _found(tests: Sequence[Wording], k: int) -> str:
 
 def claim(wording: Wording) -> tuple[str, str]:
     """Return what is claimed of a selected feature: a verb of `VERBS` and the rest."""
-    side, more, by = wording.side, wording.plan.question.min_effect, wording.beyond
+    side, more = wording.side, wording.plan.question.min_effect
+    by = f" by more than {more:g}" if more else ""
     if wording.names is None and not wording.estimate.paired:
         value = wording.null or "its null value"
         if side.above:
@@ -291,7 +293,7 @@ def features_against(wording: Wording, features: tuple[int, ...]) -> list[str]:
 def called(wording: Wording, rows: IntArray) -> tuple[Sequence[str | int], str]:
     """Return what rows are called, and what there is to say of numbers."""
     if wording.row_names is not None:
-        return [wording.row(row) for row in rows.tolist()], ""
+        return [str(wording.row_names[row]) for row in rows.tolist()], ""
     names = wording.estimate.row_names(rows.tolist())
     return names, " (counted from 0)" if any(isinstance(name, int) for name in names) else ""
 
@@ -337,16 +339,11 @@ def _condition_of_tests(tests: Sequence[Wording], *, found: bool) -> str:
         return f"provided that no {unit} is bad{why}" if found else f"even if no {unit} is bad"
     if first.plan.auto:
         return f"provided that in no test more {unit}s of either group are bad than look bad there"
-    share = shared_share(tests) or "a share of each group"
+    shares = {each.shares for each in tests}
+    share = shares.pop() if len(shares) == 1 else "a share of each group"
     if not first.rule.adversary:
         return f"with {share} allowed to be bad"
     return f"{'even if' if found else 'if'} {share} {'is' if found else 'may be'} wrong"
-
-
-def shared_share(tests: Sequence[Wording]) -> str:
-    """Return which share of each group may be bad; empty where it is not the same in all tests."""
-    shares = {each.shares for each in tests}
-    return shares.pop() if len(shares) == 1 else ""
 
 
 def suspects_of_tests(tests: Sequence[Wording]) -> str:

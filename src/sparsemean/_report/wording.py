@@ -6,9 +6,9 @@ side, or what is tested is called stands in one table each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -17,8 +17,9 @@ from sparsemean._stats.row_scores import count_by_group
 from sparsemean._util.checks import pluralize, unit_name
 from sparsemean._util.plans import Plan, Side
 from sparsemean._util.records import FloatArray, RowScores
-from sparsemean.errors import visible
+from sparsemean.errors import InputError, visible
 from sparsemean.result import Estimate
+from sparsemean.result.comparison import Comparison
 
 Names: TypeAlias = tuple[str, str]
 """Of the reference and of the label, in this order, as `Plan.sizes` has them."""
@@ -175,15 +176,6 @@ TESTS = {
 """By target, and whether groups are compared."""
 
 
-class Several(Protocol):
-    """What is told of several tests: an estimate for each."""
-
-    @property
-    def results(self) -> Mapping[object, Estimate]:
-        """The estimates, by label or by pairs of labels."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Wording:
     """What an estimate is about, and what its groups and rows are called."""
@@ -209,7 +201,6 @@ class Wording:
     rows: RowScores
     """How far rows contradict the rest, and which look bad; of no rows where they were not at hand."""
     row_names: Sequence[object] | None
-    title: str
 
     # Who is compared, and what is counted.
 
@@ -222,10 +213,6 @@ class Wording:
     def each(self) -> str:
         """What a share of bad rows is a share of."""
         return f"{self.noun}s of each group" if self.names else f"{self.noun}s"
-
-    def row(self, index: int) -> str:
-        """Return the name of a row, its number counted from 0 where it has none."""
-        return str(index) if self.row_names is None else str(self.row_names[index])
 
     # By which rule, on which side, and what of.
 
@@ -241,11 +228,6 @@ class Wording:
         if null is None:
             return "0"
         return f"{null[0]:g}" if (null == null[0]).all() else ""
-
-    @property
-    def beyond(self) -> str:
-        """The smallest effect that matters, where there is one."""
-        return f" by more than {self.plan.question.min_effect:g}" if self.plan.question.min_effect else ""
 
     @property
     def strata(self) -> str:
@@ -331,7 +313,6 @@ def wording_of(
     names: Names | None = None,
     *,
     row_names: Sequence[object] | None = None,
-    title: str = "",
     shown: Callable[[object], str] = visible,
 ) -> Wording:
     """Answer each question about an estimate; groups and rows are called by the names given, else by their own."""
@@ -360,11 +341,17 @@ def wording_of(
         test=test._replace(effect=effect, lean_meaning=meaning, estimates=estimates),
         rows=estimate.rows or NO_ROWS,
         row_names=row_names,
-        title=title,
     )
 
 
-def wordings_of(result: Estimate | Several, row_names: Sequence[object] | None = None) -> list[Wording]:
+def wordings_of(result: Estimate | Comparison, row_names: Sequence[object] | None = None) -> list[Wording]:
     """Return one for each test, in their order; an estimate is one test."""
     estimates = [result] if isinstance(result, Estimate) else result.results.values()
     return [wording_of(estimate, row_names=row_names) for estimate in estimates]
+
+
+def check_row_names(names: Sequence[object] | None, n: int, argument: str) -> None:
+    """Refuse names that are not one for each row."""
+    if names is not None and (isinstance(names, str) or len(names) != n):
+        received = "one name" if isinstance(names, str) else f"{len(names):,} names"
+        raise InputError(argument, f"have one name for each of the {n:,} rows", received)

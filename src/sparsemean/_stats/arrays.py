@@ -145,12 +145,12 @@ def distinct(values: npt.NDArray[Kind], most: int) -> npt.NDArray[Kind]:
     return xp.flatnonzero(occurs)  # type: ignore[no-any-return]
 
 
-def classes_of(numbers: npt.NDArray[np.int64]) -> tuple[IntArray, IntArray]:
+def column_classes(numbers: npt.NDArray[np.int64]) -> tuple[IntArray, IntArray]:
     """Return a column of each class of equal columns of whole ``numbers``, and the class of every column.
 
     Examples
     --------
-    >>> members, classes = classes_of(np.array([[3, 5, 3, 3], [0, 1, 0, 2]]))
+    >>> members, classes = column_classes(np.array([[3, 5, 3, 3], [0, 1, 0, 2]]))
     >>> classes.tolist()
     [0, 2, 0, 1]
     """
@@ -239,8 +239,6 @@ def present_sorted(ordered: FloatArray) -> IntArray:
 def medians_sorted(ordered: FloatArray) -> FloatArray:
     """Return what `medians` does, of sorted columns."""
     n, count = ordered.shape[0], present_sorted(ordered)[np.newaxis]
-    if n and (count == n).all():
-        return np.asarray(ordered[n // 2].copy() if n % 2 else _halfway(ordered[n // 2 - 1], ordered[n // 2]))
     middle = ((np.maximum(count, 1) - 1) // 2, np.minimum(count // 2, n - 1))
     low, high = (np.take_along_axis(ordered, at, axis=0)[0] for at in middle)
     return np.asarray(_halfway(low, high))

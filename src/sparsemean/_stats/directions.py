@@ -110,7 +110,13 @@ def judge_directions(table: StandardizedRows, seen: Judgement, *, kind: str, bou
     rows, far = _alike_in_length(table, bound)
     gram = rows.gram() if p <= EXACT or n >= TALL * p or rows.on_device else None
     for _ in range(ROUNDS):
-        directions, variances = _leading(rows, seen.kept, gram)
+        weight = seen.kept.astype(np.float32)
+        count, sums = float(weight.sum()), rows.pull(weight)
+        if gram is not None:
+            directions, variances = leading(gram, sums, count)
+        else:
+            vary = partial(rows.product, weight, centre=sums / np.float32(max(count, 1)))
+            directions, variances = _lanczos(partial(Space, vary), p)
         group, common = _first_group(rows, far, directions, seen=seen)
         if not group.size:
             table.variances = variances if rows is table.scaled else None
@@ -251,16 +257,6 @@ def reasons_of_group(table: StandardizedRows, seen_in: Rows, rows: IntArray, com
     more = sizes - middle(sizes.T)
     more /= np.maximum(middle(np.abs(more).T), TINY)
     return (table.features(columns[order], REASONS) for order in np.argsort(-more, axis=1, kind="stable"))
-
-
-def _leading(rows: Rows, kept: Flags, gram: Single | None) -> tuple[Single, FloatArray | Single]:
-    """Return the directions in which the kept rows vary most, and how much; ``gram`` is that of these rows."""
-    weight = kept.astype(np.float32)
-    sums = rows.pull(weight)
-    if gram is not None:
-        return leading(gram, sums, float(weight.sum()))
-    centre = sums / np.maximum(weight.sum(), np.float32(1))
-    return _lanczos(partial(Space, lambda v: rows.product(weight, v, centre)), rows.shape[1])
 
 
 def leading(gram: Single, sums: Single, count: float) -> tuple[Single, FloatArray | Single]:

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import ClassVar, Protocol
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -31,34 +31,6 @@ SCALE_SHARE = 0.1
 FEWEST_ROWS = 50
 """Rows of earlier data below which no scale is taken from them."""
 HALVINGS = 60
-
-
-class Null(Protocol):
-    """A null distribution of one statistic for each feature."""
-
-    @property
-    def most(self) -> int | None:
-        """No feature has more signs; None where the statistic is no number of signs."""
-        ...
-
-    def p_values(self, statistic: FloatArray, features: IntArray | slice) -> FloatArray:
-        """Return two-sided p-values of ``statistic``, a row for each of ``features`` and a column for each slack."""
-        ...
-
-    def of(self, features: IntArray) -> Null:
-        """Return the same of some features."""
-        ...
-
-    def threshold(self, error: float, factor: float = 1.0) -> CountArray | float:
-        """Return what the statistic of every feature must reach for ``factor`` times its p-value to be ≤ ``error``.
-
-        One number, or one for each feature: above every statistic that misses, at most the smallest that does not.
-        """
-        ...
-
-    def log_p(self, statistic: FloatArray) -> FloatArray:
-        """Return the logarithms of p-values, a statistic for each feature, also where p is no number any more."""
-        ...
 
 
 def sign_test_stages(n_buckets: Sequence[int], *, error: float, sides: int) -> Stages:
@@ -99,12 +71,6 @@ class SignTestNull:
         """No feature has more signs."""
         return int(self.nonzero.max()) if self.between is None else self.between[1]
 
-    @cached_property
-    def fewer(self) -> IntArray:
-        """The features with fewer signs."""
-        xp = namespace(self.nonzero)
-        return xp.empty(0, dtype=np.intp) if self._complete else xp.flatnonzero(self.nonzero < self.most)  # type: ignore[no-any-return]
-
     @property
     def _complete(self) -> bool:
         """Whether all features are known to have as many signs."""
@@ -117,20 +83,7 @@ class SignTestNull:
             return self.occurring
         if self._complete:
             return np.array([self.most])
-        if self._ragged:
-            return on_host(distinct(self.nonzero, self.most)).astype(np.intp)
-        most = () if self.fewer.size == self.nonzero.size else (self.most,)
-        return np.append(distinct(self._numbers_of_fewer, self.most), most).astype(np.intp)
-
-    @property
-    def _ragged(self) -> bool:
-        """Whether so many have fewer signs that one does not look at them apart."""
-        return 4 * int(self.fewer.size) > int(self.nonzero.size)
-
-    @cached_property
-    def _numbers_of_fewer(self) -> CountArray:
-        """Lie on the host, as they are few."""
-        return on_host(self.nonzero[self.fewer])
+        return on_host(distinct(self.nonzero, self.most)).astype(np.intp)
 
     @cached_property
     def _places(self) -> IntArray:
@@ -143,15 +96,9 @@ class SignTestNull:
         if self.numbers.size == 1:
             return least_majority(int(self.numbers[0]), error, factor)
         least = least_majorities(self.numbers, error, factor)
-        most = int(least[-1])
-        if (least == most).all():
-            return most
-        xp, least = namespace(self.nonzero), least.astype(np.int32)
-        if self._ragged:
-            return xp.asarray(least)[self._places]  # type: ignore[no-any-return]
-        asked = xp.full(self.nonzero.shape, most, dtype=np.int32)
-        asked[self.fewer] = xp.asarray(least[np.searchsorted(self.numbers, self._numbers_of_fewer)])
-        return asked  # type: ignore[no-any-return]
+        if (least == least[-1]).all():
+            return int(least[-1])
+        return namespace(self.nonzero).asarray(least.astype(np.int32))[self._places]  # type: ignore[no-any-return]
 
     def log_p(self, statistic: FloatArray) -> FloatArray:
         """Return log min(1, 2·P(Bin(N, ½) ≥ statistic)), also where p is no number any more; on the host."""
@@ -174,7 +121,7 @@ class SignTestNull:
         device, first = place(k), self.most // 2
         table = _table(self.most) if device is None else _table_on(self.most, device)
         p = table[xp.clip(k - first, 0, table.size - 1)]
-        if self.fewer.size:
+        if not self._complete:
             n = self.nonzero[features]
             rows = xp.flatnonzero(n < self.most)
             k, n = k[rows], n[rows]
@@ -290,6 +237,10 @@ class InfluenceNull:
 
     def _tail(self, statistic: FloatArray) -> FloatArray:
         return np.minimum(1.0, self.factor * np.exp(-np.maximum(statistic - self.bias, 0.0)))
+
+
+Null: TypeAlias = SignTestNull | InfluenceNull
+"""The null distribution of one statistic of each feature."""
 
 
 def kappa_of(log_odds: float, bad_rows: float) -> float:

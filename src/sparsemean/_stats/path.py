@@ -76,21 +76,20 @@ def _for_each_count(positive: CountArray, negative: CountArray, n_buckets: int, 
     xp = namespace(positive)
     net = positive.astype(np.intp) - negative
     zero = n_buckets - positive.astype(np.intp) - negative
+    width = n_buckets + 1
+
+    def of_pairs(net: IntArray, zero: IntArray) -> FloatArray:
+        codes = (net + n_buckets) * width + zero
+        return map_unique(lambda code: rule(code // width - n_buckets, code % width, n_buckets), codes)
+
     if n_buckets >= net.size:
-        return _for_each_pair(net, zero, n_buckets, rule)
+        return of_pairs(net, zero)
     nets = np.arange(-n_buckets, n_buckets + 1)
     out: FloatArray = xp.asarray(rule(nets, np.zeros_like(nets), n_buckets))[net + n_buckets]
     with_zeros = xp.flatnonzero(zero)
     if with_zeros.size:
-        out[with_zeros] = _for_each_pair(net[with_zeros], zero[with_zeros], n_buckets, rule)
+        out[with_zeros] = of_pairs(net[with_zeros], zero[with_zeros])
     return out
-
-
-def _for_each_pair(net: IntArray, zero: IntArray, n_buckets: int, rule: Rule) -> FloatArray:
-    width = n_buckets + 1
-    return map_unique(
-        lambda code: rule(code // width - n_buckets, code % width, n_buckets), (net + n_buckets) * width + zero
-    )
 
 
 def _after_first_step(
@@ -214,9 +213,9 @@ def selection_threshold(t: int, *, alpha: float, eta: float) -> float:
 
 def walk(means: FloatArray, *, alpha: float, eta: float, times: Iterable[int]) -> FloatArray:
     """Return rows of μ̂ at the rising ``times`` for (J, features) bucket means, step by step."""
-    from sparsemean._kernels import cpu  # compiled kernels are loaded when there is something to walk
+    from sparsemean._kernels.columns import subgm  # compiled kernels are loaded when there is something to walk
 
-    return cpu.subgm(means, alpha=alpha, eta=eta, times=times)
+    return subgm(means, alpha=alpha, eta=eta, times=times)
 
 
 def units_of(means: FloatArray) -> FloatArray:

@@ -118,16 +118,6 @@ def of_question(plan: Plan, **changed: Any) -> Plan:
     return replace(plan, question=replace(plan.question, **changed))
 
 
-def allow_for(plan: Plan, off_together: int) -> Plan:
-    """Return a plan that allows for as many bad rows as lie off together, a fifth of all at most.
-
-    A feature that is selected for m bad rows is real or more than m are bad, for all m at once: so m may be chosen by
-    looking at the rows, and nothing else of the plan is.
-    """
-    bad = min(off_together, int(MOST_ALLOWED * plan.n_units))
-    return replace(plan, bad_rows=bad, contamination=bad / plan.n_units)
-
-
 def bad_pairs(n: int, shares: tuple[float, float]) -> int:
     """Return how many of n pairs may be bad where shares of their rows may be: a pair is bad if either row is."""
     bad = sum(bad_rows(n, share) for share in shares)

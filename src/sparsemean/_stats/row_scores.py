@@ -44,31 +44,32 @@ def limit(n: int) -> float:
     return math.sqrt(2 * math.log(n)) + 1
 
 
-def trust_all(n: int) -> RowScores:
-    """Return rows that are all trusted, as they are not judged."""
-    return RowScores(np.zeros(n), np.ones(n), np.empty(0, dtype=np.intp))
-
-
 def row_scores(
     scores: FloatArray,
     kinds: Mapping[int, str],
     reasons: Mapping[int, tuple[int, ...]],
     *,
     aligned: int | None = None,
+    before: RowScores | None = None,
 ) -> RowScores:
     """Return rows with these scores of which some are suspects, of a kind and for reasons; by kind, the worst first.
 
-    ``aligned`` is given where more than one row belong to what is off together.
+    ``aligned`` is given where more than one row belong to what is off together, ``before`` where others have been seen
+    to be suspects: scores only grow.
     """
+    aligned = list(kinds.values()).count(TOGETHER) if aligned is None else aligned
+    if before is not None:
+        known, aligned = before.suspects.tolist(), aligned + before.aligned
+        kinds = {**dict(zip(known, before.kinds, strict=True)), **kinds}
+        reasons = {**dict(zip(known, before.reasons, strict=True)), **reasons}
+        scores = np.maximum(before.scores, scores)
     # Rounded, as places of copies differ in the last digits of single precision.
     order = sorted(kinds, key=lambda i: (KINDS.index(kinds[i]), -round(float(scores[i]), SHOWN), i))
     suspects = np.array(order, dtype=np.intp)
     weights = np.ones(scores.size)
     weights[suspects] = 0.0
-    of_suspects = tuple(kinds[i] for i in suspects.tolist())
-    why = tuple(reasons[i] for i in suspects.tolist())
     return RowScores(
-        scores, weights, suspects, of_suspects.count(TOGETHER) if aligned is None else aligned, why, of_suspects
+        scores, weights, suspects, aligned, tuple(reasons[i] for i in order), tuple(kinds[i] for i in order)
     )
 
 
@@ -84,15 +85,6 @@ def count_by_group(labels: IntArray, kinds: Sequence[str]) -> BadRows:
     return BadRows(
         reference=wrong + int(np.count_nonzero(together == 0)), label=wrong + int(np.count_nonzero(together == 1))
     )
-
-
-def joined_scores(first: RowScores, second: RowScores) -> RowScores:
-    """Return what was seen of the same rows first and then, without the suspects of the first; scores only grow."""
-    suspects = [*first.suspects.tolist(), *second.suspects.tolist()]
-    kinds = dict(zip(suspects, first.kinds + second.kinds, strict=True))
-    reasons = dict(zip(suspects, first.reasons + second.reasons, strict=True))
-    scores = np.maximum(first.scores, second.scores)
-    return row_scores(scores, kinds, reasons, aligned=first.aligned + second.aligned)
 
 
 def score_rows(values: FloatArray, *, most: int | None = None, features: IntArray | None = None) -> RowScores:

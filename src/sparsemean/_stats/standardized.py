@@ -162,14 +162,14 @@ class Rows:
     def __init__(
         self,
         parts: Sequence[Part],
-        n_jobs: int | None = None,
+        n_threads: int = 1,
         look: Callable[..., Part] = as_they_are,
         numbers: Sequence[npt.NDArray[np.generic]] = (),
         *,
         p: int | None = None,
     ) -> None:
-        self.parts, self.n_jobs, self.look, self.numbers = parts, n_jobs, look, numbers
-        self.remake: Callable[..., Any] = partial(Rows, parts, n_jobs)
+        self.parts, self.n_threads, self.look, self.numbers = parts, n_threads, look, numbers
+        self.remake: Callable[..., Any] = partial(Rows, parts, n_threads)
         self.ends = np.cumsum([0, *(part[0].shape[0] for part in parts)])
         self.shape = (int(self.ends[-1]), int(parts[0][0].shape[1]) if p is None else p)
         self.whole, self.on_device = all(part[1] is None for part in parts), on_device(parts[0][0])
@@ -181,14 +181,14 @@ class Rows:
         return rows
 
     def held(self) -> Rows:
-        """Return what is seen of the rows, made once and held."""
-        out = empty_for(self.parts[0][0], self.shape)
+        """Return what is seen of the rows, made once and held: in one piece, which goes back when it is let go."""
+        out: Single = namespace(self.parts[0][0]).empty(self.shape, dtype=np.float32)
 
         def rule(x: Single, has: Flags | None, out: Single) -> Part:
             out[...] = x
             return out, has
 
-        return Rows(list(self.each(rule, out)), self.n_jobs)
+        return Rows(list(self.each(rule, out)), self.n_threads)
 
     def each(self, rule: Callable[..., T], *of_rows: npt.NDArray[np.generic]) -> Iterable[T]:
         """Yield what ``rule`` makes of every block, with its share of what is given for each row."""
@@ -199,7 +199,7 @@ class Rows:
             with np.errstate(invalid="ignore"):
                 return rule(*self.look(*self.parts[k], *shared), *mine)
 
-        return each(work, range(len(self.parts)), threads_for(self.shape, self.n_jobs))
+        return each(work, range(len(self.parts)), self.n_threads)
 
     def places(self, directions: Single) -> Single:
         """Return the place of each row along each direction, of length one; a row of the answer for each direction.
@@ -266,16 +266,6 @@ class Rows:
         n, p = self.shape
         return np.full(n, float(p)) if self.whole else self.present(np.ones((p, 1), np.float32))[0].astype(np.float64)
 
-    @property
-    def per_column(self) -> FloatArray:
-        """The number of values of each column."""
-        n, p = self.shape
-        if self.whole:
-            return np.full(p, n)
-        return np.asarray(
-            sum(self.each(lambda x, has: np.full(p, x.shape[0]) if has is None else on_host(has.sum(axis=0))))
-        )
-
     def take(self, rows: IntArray, columns: IntArray | None = None) -> Single:
         """Return some rows, of some columns."""
         block = np.searchsorted(self.ends, rows, side="right") - 1
@@ -305,11 +295,6 @@ class Selected:
 
     def __getitem__(self, at: slice | IntArray) -> Single:
         return self.rows.take(self.kept[at], self.columns)
-
-
-def threads_for(shape: tuple[int, int], n_jobs: int | None) -> int:
-    """Return how many threads a pass over so many values is worth: to start them costs as much as a small one."""
-    return count_threads(n_jobs) if shape[0] * shape[1] > THREADED else 1
 
 
 class Entries(NamedTuple):
@@ -347,17 +332,24 @@ class StandardizedRows:
         self.judging = self.units.judging
         rows = n if on_device(values) else max(1, BLOCK_VALUES // max(1, d))
         blocks = [slice(a, min(a + rows, n)) for a in range(0, n, rows)]
-        out = empty_for(values, (n, self.columns.size))
-        parts = each(lambda at: ratios_of(values[at], self.units, out[at]), blocks, threads_for((n, d), n_jobs))
-        self.ratios = Rows(list(parts), n_jobs)
+        out: Single = namespace(values).empty((n, self.columns.size), dtype=np.float32)
+        # To start threads costs as much as to pass over few values.
+        n_threads = count_threads(n_jobs) if n * d > THREADED else 1
+        parts = each(lambda at: ratios_of(values[at], self.units, out[at]), blocks, n_threads)
+        self.ratios = Rows(list(parts), n_threads)
         # The mean is taken off each column once it is clipped, when no bad row moves it by more than 2·clip/n.
-        sums = self._clipped(clip, np.zeros(self.judging.size)).pull(np.ones(n))
-        self.view = self._clipped(clip, sums / np.maximum(self.ratios.per_column[self.judging], 1))
+        self.view = self._clipped(clip, self._clipped(clip).pull(np.ones(n)))
         self.scaled = self.view.held()
 
-    def _clipped(self, clip: float, mean: FloatArray) -> Rows:
-        """Return the columns that directions are judged by, clipped, about their means."""
-        look = partial(clipped_about, judging=self.judging, clip=clip, mean=mean.astype(np.float32))
+    def _clipped(self, clip: float, sums: FloatArray | Single | None = None) -> Rows:
+        """Return the columns that directions are judged by, clipped, about their means, or zero if no sums are told."""
+        number, mean = np.full(self.columns.size, self.ratios.shape[0]), np.zeros(self.judging.size, dtype=np.float32)
+        if sums is not None and not self.ratios.whole:
+            gaps = self.ratios.each(lambda _, has: 0 if has is None else on_host((~has).sum(axis=0)))
+            number -= np.asarray(sum(gaps))
+        if sums is not None:
+            mean = (sums / np.maximum(number[self.judging], 1)).astype(np.float32)
+        look = partial(clipped_about, judging=self.judging, clip=clip, mean=mean)
         return self.ratios.seen(look, p=self.judging.size)
 
     def release(self) -> None:
@@ -421,12 +413,6 @@ def row_scales(x: Single, units: Units) -> Single:
     xp = namespace(x)
     sizes = xp.partition(xp.abs(x[:, near(x, some)]), some.size // 2, axis=1)
     return on_host(xp.maximum(sizes[:, some.size // 2], np.float32(1)))
-
-
-def empty_for(values: object, shape: tuple[int, int]) -> Single:
-    """Return memory for rows where some values lie: in one piece, which goes back when it is let go."""
-    empty: Single = namespace(values).empty(shape, dtype=np.float32)
-    return empty
 
 
 def ratios_of(values: npt.NDArray[np.floating], units: Units, out: Single | None = None) -> Part:

@@ -41,9 +41,7 @@ def run(watched: Sequence[Delayed], others: Sequence[Delayed], heard: Heard[T]) 
 
 def ask(values: Sequence[Delayed]) -> list[Any]:
     """Compute delayed values, in their order."""
-    out: list[Any] = [None] * len(values)
-    run(values, [], out.__setitem__)
-    return out
+    return run([], values, lambda *_: None)
 
 
 def hold(values: Sequence[Delayed]) -> list[Delayed]:
@@ -56,8 +54,7 @@ def hold(values: Sequence[Delayed]) -> list[Delayed]:
     client = _client_of(values)
     if client is None:
         return list(dask.persist(*values))
-    with _lost(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+    with _in_words():
         return list(client.persist(list(values), retries=RETRIES))
 
 
@@ -94,11 +91,9 @@ def _on_cluster(client: Client, watched: Sequence[Delayed], others: Sequence[Del
     rest: dict[int, Any] = {}
     waiting: dict[int, Future] = {}
     try:
-        with _lost(), _seceded():
+        with _in_words(), _seceded():
             _check_versions(client)
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
-                waiting = dict(enumerate(client.compute([*watched, *others], retries=RETRIES)))
+            waiting = dict(enumerate(client.compute([*watched, *others], retries=RETRIES)))
             numbers = {future.key: number for number, future in waiting.items()}
             for future, value in as_completed(list(waiting.values()), loop=client.loop, with_results=True):
                 number = numbers[future.key]
@@ -155,13 +150,15 @@ def _seceded() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _lost() -> Iterator[None]:
-    """Say in one line that the scheduler is gone."""
+def _in_words() -> Iterator[None]:
+    """Say in one line that the scheduler is gone, and nothing of graphs that are large."""
     from distributed import CancelledError
     from distributed.comm import CommClosedError
 
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+            yield
     except (CancelledError, CommClosedError) as error:
         raise ConnectionError("the scheduler is gone, and what it was asked for with it") from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
@@ -50,6 +51,13 @@ class Partition:
         """Return the number of buckets at ``level`` that hold at least one row."""
         return int(self.levels[level].size) - 1
 
+    def rows_per_bucket(self, level: int) -> IntArray:
+        """Return how many rows the buckets of a level have."""
+        offsets = self.levels[0]
+        for above in self.levels[1 : level + 1]:
+            offsets = offsets[above]
+        return np.diff(offsets)
+
     def of_rows(self, rows: IntArray) -> Partition:
         """Return the same buckets with row ``rows[i]`` in the place of row i."""
         places = None if self.places is None else np.where(self.places < 0, -1, rows[self.places])
@@ -81,11 +89,6 @@ class BucketSpec:
     precision: float | None = None
     """How precise values are, where their type does not tell; see `rounding`."""
 
-    def part(self, columns: slice | IntArray, partition: Partition | None = None) -> BucketSpec:
-        """Return the same of some columns, and of some rows where ``partition`` is that of those."""
-        of = None if self.null is None else self.null[columns]
-        return replace(self, partition=partition or self.partition, null=of)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counts:
@@ -101,6 +104,19 @@ class Counts:
     missing: CountArray | None = None
     """Values of each feature that are missing; None where none is."""
 
+    @classmethod
+    def blank(cls, partition: Partition, d: int, *, missing: bool = False, xp: ModuleType = np) -> Counts:
+        """Return the counts of ``d`` features before any bucket was seen, in arrays that pieces are added to."""
+        signs = xp.zeros((2, len(partition.wanted), d), dtype=np.int32)
+        return cls(
+            positive=signs[0],
+            negative=signs[1],
+            nearest=xp.full(d, np.inf),
+            n_buckets=tuple(partition.n_buckets(level) for level in partition.wanted),
+            present=xp.zeros_like(signs[0]) if missing else None,
+            missing=xp.zeros(d, dtype=np.int32) if missing else None,
+        )
+
     def beta(self, size: int = 0) -> FloatArray:
         """Return β₀ = (N₊ − N₋)/J of every feature at the given size index; 0 for one without any value."""
         net = self.positive[size].astype(np.int64) - self.negative[size]
@@ -110,20 +126,14 @@ class Counts:
         """Return the number J of buckets that count: one for all features, or one for each where values are missing."""
         return self.n_buckets[size] if self.present is None else self.present[size, features]
 
-    def leave_out(self, columns: slice, empty: CountArray, missing: CountArray) -> None:
-        """Take empty buckets and missing values, found in one piece of a pass, into account."""
-        assert self.present is not None
-        assert self.missing is not None
-        self.present[:, columns] -= empty
-        self.missing[columns] += missing
-
     def add_columns(self, columns: slice, other: Counts) -> None:
         """Add the counts of one piece of a pass to these of all columns, in place."""
         self.positive[:, columns] += other.positive
         self.negative[:, columns] += other.negative
         np.minimum(self.nearest[columns], other.nearest, out=self.nearest[columns])
-        if other.present is not None and other.missing is not None:
-            self.leave_out(columns, np.array(other.n_buckets)[:, np.newaxis] - other.present, other.missing)
+        if self.present is not None and self.missing is not None:
+            self.present[:, columns] += other.everywhere()
+            self.missing[columns] += other.gaps()
 
     def plus(self, other: Counts, *, in_place: bool = False) -> Counts:
         """Return the counts of both: of other rows, dealt into other buckets, of the same features and sizes.

@@ -315,14 +315,14 @@ def sparse_directions(
 
     J. Depersin (2020), Robust subgaussian estimation with VC-dimension, arXiv 2004.11734.
     """
-    from sparsemean._kernels import cpu
+    from sparsemean._kernels.columns import bucket_means
 
     n, d = X.shape
     k = d if k is None else k
     J = n_buckets(n, contamination)
     J -= 1 - J % 2
     _check_size(d, k, J)
-    Z = cpu.bucket_means(X, assign_paper_buckets(n, J, draw_seed(rng)))
+    Z = bucket_means(X, assign_paper_buckets(n, J, draw_seed(rng)))
     frame = Frame.of(Z, X)
     support, sweeps, notes = np.arange(d), 0, []
     if k < d:

@@ -278,10 +278,10 @@ def stability_filter(X: FloatArray, contamination: float, _k: int | None, rng: n
     I. Diakonikolas, D. M. Kane and A. Pensia (2020), Outlier robust mean estimation with subgaussian rates via
     stability, Advances in Neural Information Processing Systems 33.
     """
-    from sparsemean._kernels import cpu
+    from sparsemean._kernels.columns import bucket_means
 
     buckets = random_buckets(X.shape[0], contamination, rng)
-    means = cpu.bucket_means(X, buckets)
+    means = bucket_means(X, buckets)
     J, bad = means.shape[0], bad_rows(X.shape[0], contamination)
     bad = max(bad, min(bad + math.ceil(math.log(1 / FAILURE)), J // 4))
     found = filtered(means, begin(means, bad / J), excess=0.0)

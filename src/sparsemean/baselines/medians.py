@@ -238,9 +238,9 @@ def random_buckets(n: int, contamination: float, rng: np.random.Generator) -> Pa
 
 def random_bucket_means(X: FloatArray, contamination: float, rng: np.random.Generator) -> FloatArray:
     """Return the means of `random_buckets`."""
-    from sparsemean._kernels import cpu
+    from sparsemean._kernels.columns import bucket_means
 
-    return cpu.bucket_means(X, random_buckets(X.shape[0], contamination, rng))
+    return bucket_means(X, random_buckets(X.shape[0], contamination, rng))
 
 
 # The point with the smallest sum of distances to all rows.

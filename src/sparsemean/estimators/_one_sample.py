@@ -9,7 +9,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from sparsemean._counts.merging import append_rows
-from sparsemean._counts.sketch import Sketch, check_unchanged, no_means, sketch_table
+from sparsemean._counts.sketch import Sketch, check_unchanged, no_means, sketch
 from sparsemean._data import as_table
 from sparsemean._data.gpu import sent
 from sparsemean._fit.one_sample import fit
@@ -271,17 +271,17 @@ class SparseMean(Selector):
             raise no_means()
         table = sent(as_table(X), self.device)
         if "sketch_" not in self.__dict__:
-            sketch = sketch_table(table, n_jobs=self.n_jobs, **{name: getattr(self, name) for name in COUNTING})
+            counted = sketch(table, n_jobs=self.n_jobs, **{name: getattr(self, name) for name in COUNTING})
             self._name(X, table.feature_names)
         else:
             check_unchanged(self.sketch_, **{name: getattr(self, name) for name in COUNTING})
             if not is_foreign(X):
                 validate_data(self, X, skip_check_array=True, reset=False)
-            sketch = append_rows(self.sketch_, table, n_jobs=self.n_jobs)
+            counted = append_rows(self.sketch_, table, n_jobs=self.n_jobs)
         for name in MADE_OF_ROWS:
             self.__dict__.pop(name, None)
-        self.sketch_: Sketch = sketch
-        self.n_samples_seen_: int = sketch.n_rows
+        self.sketch_: Sketch = counted
+        self.n_samples_seen_: int = counted.n_rows
         return self
 
     def complete(self, X: Any) -> Self:

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sparsemean._counts.sketch import check_names
 from sparsemean._data import as_table, lies_on_device
 from sparsemean._data.gpu import like
 from sparsemean._util.records import FloatArray, IntArray
@@ -84,10 +85,8 @@ class Selector(SelectorMixin, BaseEstimator):
         if table.shape[1] != self.n_features_in_:
             raise InputError("X", f"have the {self.n_features_in_} features of the fit", table.shape[1])
         fitted = self.result_.feature_names
-        if fitted is not None and table.feature_names is not None and (other := fitted != table.feature_names).any():
-            at = int(other.argmax())
-            received = f"{table.feature_names[at]!r} in place of {fitted[at]!r} in column {at}"
-            raise InputError("X", "have the features of the fit in their order", received)
+        if fitted is not None and table.feature_names is not None:
+            check_names(table.feature_names, fitted, "the fit")
         return table.source.select(self.result_.support)
 
     def _get_support_mask(self) -> npt.NDArray[np.bool_]:

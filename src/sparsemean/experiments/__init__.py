@@ -30,7 +30,7 @@ __all__ = ["RobustDifference", "RobustDifferenceResult", "Scorecard", "metrics",
 def metrics(
     columns: str | Sequence[str] | Mapping[str, str],
     *,
-    covariates: str | tuple[str, str] | Mapping[str, str] | Mapping[str, tuple[str, str]] | None = None,
+    covariates: Mapping[str, str] | Mapping[str, tuple[str, str]] | None = None,
     contamination: float | tuple[float, float] | str = "auto",
     target: str = "centre",
     scale: object = None,
@@ -51,7 +51,7 @@ def metrics(
         The columns with the values of each user; a mapping has the names of metrics as keys.
     covariates : mapping, optional
         For some of ``columns`` the one with the same users' values from before the experiment (CUPED), or for each of
-        them a pair (earlier, later), as in `SparseMeanDifference.fit`; for a single column no mapping is needed.
+        them a pair (earlier, later), as in `SparseMeanDifference.fit`.
     contamination : "auto", float in [0, 0.5) or pair of them, default="auto"
         Share of each variant that may be bad, as in `SparseMeanDifference`; "auto" allows for as many as look bad.
     target : {"centre", "mean"}, default="centre"
@@ -115,10 +115,8 @@ def _stretches(covariates: object, named: Mapping[str, str]) -> tuple[dict[str, 
     """Return, for each stretch of time before the experiment, the column that has the values of another."""
     columns = tuple(dict.fromkeys(named.values()))
     if not isinstance(covariates, Mapping):
-        if len(columns) > 1 or not isinstance(covariates, (str, tuple)):
-            advice = f"covariates={{{columns[0]!r}: …}}"
-            raise InputError("covariates", "say for each column which one is from before", repr(covariates), advice)
-        covariates = {columns[0]: covariates}
+        advice = f"covariates={{{columns[0]!r}: …}}"
+        raise InputError("covariates", "say for each column which one is from before", repr(covariates), advice)
     if unknown := [column for column in covariates if column not in columns]:
         metrics = any(name in named for name in unknown)
         advice = "use the names of columns, not those of metrics" if metrics else ""

@@ -14,6 +14,7 @@ from sparsemean._fit.arms import arms_of, left_out
 from sparsemean._fit.messages import AT_NULL
 from sparsemean._report.summary import WIDTH, TextTable, aligned, as_html, notes, wrap
 from sparsemean._report.verdict import signs_of, verdict
+from sparsemean._report.wording import check_row_names
 from sparsemean._stats.effects import lift
 from sparsemean._stats.planning import one_of
 from sparsemean._util.checks import pluralize
@@ -181,9 +182,7 @@ def scorecard(
         raise InputError("result", "be of arms with users of their own", received, advice)
     one_of(leave_out, tuple(CALLED), argument="leave_out")
     tests = tests_of(result)
-    n = tests[0].plan.n_rows
-    if users is not None and len(users) != n:
-        raise InputError("users", f"have a name for each of {n:,} rows", f"{len(users):,} names")
+    check_row_names(users, tests[0].plan.n_rows, "users")
     names = None if users is None else list(users)
     frames = [_frame(estimate, level, leave_out, several=isinstance(result, Comparison)) for estimate in tests]
     suspects = _suspects(result, names, np.concatenate([left_out(estimate, leave_out) for estimate in tests]))

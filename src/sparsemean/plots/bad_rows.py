@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsemean._report.plot_data import lost_at, planned_share, steps, why_not_judged
-from sparsemean._report.wording import wording_of
+from sparsemean._report.wording import check_row_names, wording_of
 from sparsemean._stats.planning import SELECTIONS
 from sparsemean._stats.row_scores import LABEL, TOGETHER, limit
 from sparsemean._util.checks import count_of, pluralize
@@ -140,7 +140,7 @@ def plot_rows(
     """
     if order not in ("rows", "scores"):
         raise InputError("order", "be 'rows' or 'scores'", repr(order))
-    _check_names(names, estimate.plan.n_rows)
+    check_row_names(names, estimate.plan.n_rows, "names")
     ax = axes_for(ax)
     in_order = "row, in the order of the data" if order == "rows" else "rank of the row, worst first"
     ax.set_xlabel(in_order)
@@ -186,13 +186,6 @@ def _draw_rows(ax: Axes, estimate: Estimate, rows: RowScores, place: FloatArray)
         )  # fmt: skip
     what = "nearer to the other group above" if estimate.plan.sizes else "limit for suspicion"
     dashed(ax.axhline, line, zorder=2, label=what)
-
-
-def _check_names(names: Sequence[object] | None, n: int) -> None:
-    """Refuse names that are not one for each row."""
-    if names is not None and (isinstance(names, str) or len(names) != n):
-        received = "one name" if isinstance(names, str) else f"{len(names)} names"
-        raise InputError("names", f"have one name for each of the {n} rows", received)
 
 
 def _title_of_rows(estimate: Estimate, rows: RowScores) -> str:

@@ -28,9 +28,7 @@ LINE, REST_OF_FIGURE = 0.24, 1.5
 """Inches for each feature and for what is around them."""
 
 
-def plot_forest(
-    estimate: Estimate, ax: Axes | None = None, *, most: int = 30, uncertified: bool = False, scale: str = "linear"
-) -> Axes:
+def plot_forest(estimate: Estimate, ax: Axes | None = None, *, most: int = 30, uncertified: bool = False) -> Axes:
     """Draw estimates and intervals of the selected features; an arrow is an interval without an end on that side.
 
     Parameters
@@ -44,8 +42,6 @@ def plot_forest(
         says how many are left out.
     uncertified
         Whether to draw those features below, with open marks, that only the rows left after screening show.
-    scale
-        Scale of the estimates: ``"symlog"`` where their sizes differ by orders of magnitude.
     """
     most = integer(most, argument="most", least=1, rule="be a positive integer")
     if ax is not None:
@@ -63,8 +59,15 @@ def plot_forest(
     places = np.concatenate((np.arange(features.size), features.size + 1 + np.arange(extra.size)))
     everything = np.concatenate((features, extra))
     ends = np.vstack((estimate.intervals[features], np.full((extra.size, 2), np.nan)))
-    _draw_null(ax, estimate, everything, places)
-    _set_scale(ax, scale, np.concatenate((estimate.mean[features], extra_means)), ends, _null(estimate, everything))
+    null = np.zeros(everything.size) if estimate.shift is None else estimate.shift[everything]
+    if np.all(null == null[0]):
+        dashed(ax.axvline, float(null[0]))
+    else:
+        dashed(ax.vlines, null, places - 0.4, places + 0.4)
+    values = np.concatenate((estimate.mean[features], extra_means, ends.ravel(), null))
+    values = values[np.isfinite(values)]
+    room = 0.08 * float(np.ptp(values)) or 1.0  # for arrows
+    ax.set_xlim(float(values.min()) - room, float(values.max()) + room)
     _draw_intervals(ax, ends[: features.size])
     ax.plot(estimate.mean[features], places[: features.size], "o", markersize=5.5, color=CHOSEN, zorder=3)
     if extra.size:
@@ -76,34 +79,6 @@ def plot_forest(
     ax.tick_params(axis="y", length=0)
     entitle(ax, _forest_title(estimate, features))
     return ax
-
-
-def _null(estimate: Estimate, features: IntArray) -> FloatArray:
-    return np.zeros(features.size) if estimate.shift is None else estimate.shift[features]
-
-
-def _draw_null(ax: Axes, estimate: Estimate, features: IntArray, places: IntArray) -> None:
-    """Draw the null value: one line, or one for each feature where they differ."""
-    null = _null(estimate, features)
-    if np.all(null == null[0]):
-        dashed(ax.axvline, float(null[0]))
-    else:
-        dashed(ax.vlines, null, places - 0.4, places + 0.4)
-
-
-def _set_scale(ax: Axes, scale: str, means: FloatArray, ends: FloatArray, null: FloatArray) -> None:
-    """Make room for all that is finite, and some beyond it for arrows."""
-    values = np.concatenate((means, ends.ravel(), null))
-    values = values[np.isfinite(values)]
-    low, high = float(values.min()), float(values.max())
-    if scale == "symlog":
-        sizes = np.abs(values[values != 0])
-        ax.set_xscale("symlog", linthresh=float(sizes.min()) if sizes.size else 1.0)
-        low, high = min(1.5 * low, low / 1.5), max(1.5 * high, high / 1.5)
-    else:
-        ax.set_xscale(scale)
-    room = 0.08 * (high - low) if high > low else 1.0
-    ax.set_xlim(low - room * (scale != "symlog"), high + room * (scale != "symlog"))
 
 
 def _draw_intervals(ax: Axes, ends: FloatArray) -> None:
@@ -149,7 +124,7 @@ def _forest_title(estimate: Estimate, features: IntArray) -> str:
 # The path plot: |μ̂_t| of the selected features against the rest.
 
 MAX_LABELLED = 10
-"""Names at the right end: more would stand far from their lines."""
+"""Names in the key below the axes."""
 MOST_SELECTED = 200
 """Selected features that are drawn, the strongest: a path takes some hundredths of a second."""
 DASHES = ("-", "--", ":")
@@ -181,8 +156,11 @@ def plot_path(
     require("matplotlib", extra="plots", purpose="plotting")
     plan = estimate.plan
     last = n_iter or plan.walk.estimate_at or DEFAULT_ITERATIONS
-    selected = _strongest(estimate)
-    features = np.concatenate((_strongest_rest(estimate, n_rest), selected))
+    strength = np.abs(estimate.beta)
+    selected = np.sort(estimate.support[np.argsort(-strength[estimate.support], kind="stable")[:MOST_SELECTED]])
+    strength[estimate.support] = -1.0
+    rest = np.argsort(-strength, kind="stable")[: min(n_rest, strength.size - estimate.support.size)]
+    features = np.concatenate((rest, selected))
     size = np.abs(estimate.trajectory(features, last, X))
     size, k = np.where(size > 0, size, np.nan), selected.size
     ax = axes_for(ax)
@@ -203,53 +181,20 @@ def plot_path(
     selection = count_of(estimate.support.size, plan.n_features, "feature")
     title = f"{selection} selected; grey: the nearest of the rest"
     title += f"; the {k} strongest are drawn" if k < estimate.support.size else ""
-    entitle(ax, title)
     _draw_selected(ax, estimate, selected, size[:, features.size - k :])
+    entitle(ax, title)
     return ax
 
 
-def _strongest(estimate: Estimate) -> IntArray:
-    """Return the selected features, or of very many those that lean most to one side, rising."""
-    support = estimate.support
-    strongest = np.argsort(-np.abs(estimate.beta[support]), kind="stable")[:MOST_SELECTED]
-    return np.sort(support[strongest])
-
-
-def _strongest_rest(estimate: Estimate, n_rest: int) -> IntArray:
-    strength = np.abs(estimate.beta)
-    strength[estimate.support] = -1.0
-    rest = np.argsort(-strength, kind="stable")[: min(n_rest, strength.size - estimate.support.size)]
-    return np.asarray(rest, dtype=np.intp)
-
-
 def _draw_selected(ax: Axes, estimate: Estimate, selected: IntArray, size: FloatArray) -> None:
-    """Draw the selected features in the order in which they leave zero, and name the first ones."""
+    """Draw the selected features in the order in which they leave zero; the key below the axes names the first ones."""
     order = np.argsort(-np.abs(estimate.beta[selected]), kind="stable")
     names = estimate.names(selected)
-    ends = {}
     for rank, k in enumerate(order.tolist()):
         colour, dashes = CYCLE[rank % len(CYCLE)], DASHES[rank // len(CYCLE) % len(DASHES)]
-        ax.plot(np.arange(size.shape[0]), size[:, k], color=colour, linestyle=dashes, linewidth=1.6, zorder=2)
-        if rank < MAX_LABELLED and np.isfinite(size[-1, k]):
-            ends[shown(names[k])] = (float(size[-1, k]), colour)
-    _label(ax, ends, size.shape[0] - 1)
-
-
-def _label(ax: Axes, ends: dict[str, tuple[float, str]], last: int) -> None:
-    """Write names at the right end of the lines, kept apart by moving lower ones down, each tied to its line."""
-    _style.settle(ax)
-    line = 1.25 * SMALL
-    lowest = np.inf
-    for name, (end, colour) in sorted(ends.items(), key=lambda item: -item[1][0]):
-        height = float(ax.transData.transform((last, end))[1]) * 72 / ax.figure.dpi
-        place = min(height, lowest)
-        lowest = place - line
-        ax.annotate(
-            name, (last, end), (14, place - height), textcoords="offset points", va="center", fontsize=SMALL,
-            color=colour, annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.7, "shrinkA": 1, "shrinkB": 0,
-                        "relpos": (0, 0.5)},
-        )  # fmt: skip
+        label = shown(names[k]) if rank < MAX_LABELLED else "_nolegend_"
+        steps = np.arange(size.shape[0])
+        ax.plot(steps, size[:, k], color=colour, linestyle=dashes, linewidth=1.6, zorder=2, label=label)
 
 
 # The volcano plot: how far each feature leans to one side, and how small its p-value is.

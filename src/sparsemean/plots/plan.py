@@ -14,7 +14,7 @@ from sparsemean._util.checks import fraction_of_rows, pluralize
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError, require
-from sparsemean.plots._style import ALARM, CYCLE, GUIDE, SMALL, axes_for, entitle
+from sparsemean.plots._style import ALARM, CYCLE, axes_for, entitle
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,8 +72,10 @@ def plot_plan(
     ax.set(xscale="log", yscale="log", xlim=(numbers[0], numbers[-1]))
     for k, (share, curve) in enumerate(zip(shares, curves, strict=True)):
         _draw_curve(ax, numbers, curve, k, f"{100 * share:.3g} % bad" if share else "no bad rows")
-    _draw_nothing(ax, numbers, curves, min(shares))
-    _draw_own(ax, plan, power)
+    own = power_of(at_rows(plan, plan.n_units)).smallest(power)
+    if np.isfinite(own) and numbers[0] <= plan.n_units <= numbers[-1]:
+        label = f"this plan: {own:.2g}"
+        ax.plot([plan.n_units], [own], "*", color=ALARM, markersize=14, markeredgecolor="white", zorder=4, label=label)
     _tick(ax)
     ax.set_xlabel("number of rows")
     beyond = f" beyond {plan.question.min_effect:g}" if plan.question.min_effect else ""
@@ -117,27 +119,3 @@ def _draw_curve(ax: Axes, numbers: IntArray, curve: FloatArray, k: int, label: s
         numbers[there], curve[there], color=CYCLE[k], linewidth=1.6, marker=MARKERS[k], markersize=5,
         markevery=[0, *range(6 + 2 * k, max(0, numbers.size - first), 12)] if there.any() else None, label=label,
     )  # fmt: skip
-
-
-def _draw_nothing(ax: Axes, numbers: IntArray, curves: FloatArray, least: float) -> None:
-    """Hatch the numbers of rows at which no mean can be found, however large, at the least contamination."""
-    possible = np.asarray(np.isfinite(curves).any(axis=0))
-    first = float(numbers[np.argmax(possible)]) if possible.any() else float(numbers[-1])
-    if possible[0]:
-        return
-    ax.axvspan(float(numbers[0]), first, facecolor="0.95", edgecolor="0.75", hatch="//", linewidth=0, zorder=0)
-    blame = f" with {100 * least:.3g} % bad" if least else ""
-    ax.annotate(
-        f"too few rows for any mean{blame}", (float(np.sqrt(numbers[0] * first)), 0.5), rotation=90, fontsize=SMALL,
-        xycoords=("data", "axes fraction"), ha="center", va="center", color=GUIDE,
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 2},
-    )  # fmt: skip
-
-
-def _draw_own(ax: Axes, plan: Plan, power: float) -> None:
-    """Mark the plan itself, where it can find anything and lies within the axes."""
-    own = power_of(at_rows(plan, plan.n_units)).smallest(power)
-    left, right = ax.get_xlim()
-    if np.isfinite(own) and left <= plan.n_units <= right:
-        label = f"this plan: {own:.2g}"
-        ax.plot([plan.n_units], [own], "*", color=ALARM, markersize=14, markeredgecolor="white", zorder=4, label=label)

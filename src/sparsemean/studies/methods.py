@@ -281,12 +281,12 @@ def _filtered(X: FloatArray, setting: Setting, n_buckets: int, seed: int, k: int
 
     At ε = 0.1 that is so from n = 3000 rows on, and for the old number of buckets always.
     """
-    from sparsemean._kernels import cpu
+    from sparsemean._kernels.columns import bucket_means
     from sparsemean._stats.buckets import assign_paper_buckets
     from sparsemean.baselines.sparse_filtering import filter_rows
 
     share = math.ceil(setting.contamination * setting.n) / n_buckets
-    means = cpu.bucket_means(np.ascontiguousarray(X), assign_paper_buckets(setting.n, n_buckets, seed))
+    means = bucket_means(np.ascontiguousarray(X), assign_paper_buckets(setting.n, n_buckets, seed))
     kept, _ = filter_rows(means, share, k)
     mean = means[kept].mean(axis=0) if kept.size > 1 else np.zeros(X.shape[1])
     return LocationEstimate(mean).cut(k).mean

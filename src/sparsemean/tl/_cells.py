@@ -74,14 +74,13 @@ class Tests:
         if not shown:
             raise InputError("groups", "name a group besides the reference", repr(groups))
         order = reference if against == REST else classes[against]
-        contrasts = two_sample.contrasts_of(classes, tuple(sizes.tolist()), order)
-        kept = two_sample.restricted_to(contrasts, classes, classes[shown].tolist())
-        return cls(given, classes, codes, tuple(shown), against, tuple(kept), tuple(notes))
+        contrasts = two_sample.contrasts_of(classes, tuple(sizes.tolist()), order, only=classes[shown].tolist())
+        return cls(given, classes, codes, tuple(shown), against, contrasts, tuple(notes))
 
     @property
     def sides(self) -> list[IntArray]:
-        """Which side of each test every cell is on, see `suspects.labels_of`."""
-        return [suspects.labels_of(self.codes, contrast) for contrast in self.contrasts]
+        """Which side of each test every cell is on, see `suspects.sides_of`."""
+        return [suspects.sides_of(self.codes, contrast) for contrast in self.contrasts]
 
     def name(self, group: int) -> str:
         """Return the name of a group, as scanpy has it."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsemean._cli.benchmarks.timing import Row, Side, at_least, best_times, ratio
+from sparsemean._util.records import Counts
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -64,7 +65,7 @@ def _counted(kind: str, n: int, d: int, bar: float | None, repeat: int) -> Row:
     dealt = gpu.DeviceBuckets(partition)
 
     def count() -> None:
-        total, bad = gpu.no_counts(partition, d), gpu.cupy().zeros(1, dtype=np.int32)
+        total, bad = Counts.blank(partition, d, xp=gpu.cupy()), gpu.cupy().zeros(1, dtype=np.int32)
         gpu.add_counts(values, dealt, total, bad, kind=kind)
 
     passed, plain = _device_times(count, partial(X.mean, 0), repeat=5 * repeat)

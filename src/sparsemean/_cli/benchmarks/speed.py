@@ -96,10 +96,10 @@ def plain_iteration(*, quick: bool, repeat: int) -> Iterator[Row]:
 
 def iterate(X: FloatMatrix) -> FloatArray:
     """Take bucket means and walk every feature, step by step, in NumPy."""
-    from sparsemean._kernels import cpu
+    from sparsemean._kernels.columns import bucket_means
 
     plan = plan_fit(*X.shape, contamination=timing.CONTAMINATION, **STAGE_1)
-    means = cpu.bucket_means(X, assign_buckets(plan, 0))
+    means = bucket_means(X, assign_buckets(plan, 0))
     u = v = np.full(X.shape[1], plan.walk.alpha)
     for _ in range(max(PAPER_ITERATIONS)):
         mu = u * u - v * v
@@ -140,7 +140,8 @@ KERNELS_BAR, FIT_BAR, DEFAULT_BAR = 1.0, 5.0, 4.0
 def small(*, quick: bool, repeat: int) -> Iterator[Row]:  # noqa: ARG001
     """Yield the time of the kernel calls of a fit and of the fit itself."""
     from sparsemean._fit.one_sample import sparse_mean
-    from sparsemean._kernels import cpu
+    from sparsemean._kernels.columns import bucket_means, subgm
+    from sparsemean._kernels.cpu import count_signs
     from sparsemean.estimators import SparseMean
 
     X = timing.draw(*SMALL_SHAPE, "float64")
@@ -149,9 +150,9 @@ def small(*, quick: bool, repeat: int) -> Iterator[Row]:  # noqa: ARG001
     partition, support = assign_buckets(plan, 0), estimator.fit(X).support_
 
     def kernels() -> None:
-        cpu.count_signs(X, partition)
-        means = cpu.bucket_means(X, partition, columns=support)
-        cpu.subgm(means, alpha=plan.walk.alpha, eta=plan.walk.eta, times=PAPER_ITERATIONS)
+        count_signs(X, partition)
+        means = bucket_means(X, partition, columns=support)
+        subgm(means, alpha=plan.walk.alpha, eta=plan.walk.eta, times=PAPER_ITERATIONS)
 
     calls, fit = best_times(kernels, lambda: estimator.fit(X), repeat=repeat * CALLS)
     what = f"{timing.shape(X)}, warm"

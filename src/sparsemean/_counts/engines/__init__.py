@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -19,7 +20,7 @@ import numpy.typing as npt
 
 from sparsemean._data.source import AT_ONCE, Array, Dense, Source, as_dense, cut, find_non_finite
 from sparsemean._data.table import Table
-from sparsemean._kernels import NotFiniteError, influence
+from sparsemean._kernels import NotFiniteError, cpu, influence
 from sparsemean._kernels.memory_layout import count_threads, each
 from sparsemean._stats.buckets import block_spans, stretch
 from sparsemean._util.records import BLOCK, BucketSpec, CellCounts, Counts, FloatArray, IntArray, Partition
@@ -59,22 +60,21 @@ class Engine:
         self, table: Table, spec: BucketSpec, *, keep: IntArray | None = None
     ) -> tuple[Counts, FloatArray | None]:
         """Read every value once; return the sign counts of all wanted sizes, and the columns ``keep`` as they came."""
-        from sparsemean._kernels import cpu
-
         source, skip_missing = table.source, spec.skip_missing
         precision = spec.precision or source.precision
+        count = partial(cpu.count_signs, precision=precision, missing=skip_missing, n_jobs=self.n_jobs)
         if isinstance(source, Dense):
             with refusing(table, skip_missing=skip_missing):
-                counts = _count_block(source.values, spec, precision, self.n_jobs, self.progress)
+                counts = count(source.values, spec.partition, null=spec.null, progress=self.progress)
             return counts, None if keep is None else source.take(keep)
-        total = cpu.no_counts(spec.partition, source.shape[1], missing=skip_missing)
+        total = Counts.blank(spec.partition, source.shape[1], missing=skip_missing)
         kept = None if keep is None else np.empty((source.shape[0], keep.size), order="F")
         for piece in pieces_of(source, spec.partition):
             keep_columns(kept, keep, piece)
             for columns, values in _parts(piece.values, spec):
                 at = slice(piece.first_column + columns.start, piece.first_column + columns.stop)
                 with refusing(table, values, (piece.first_row, at.start), skip_missing=skip_missing):
-                    counts = _count_block(values, spec.part(at, piece.partition), precision, self.n_jobs)
+                    counts = count(values, piece.partition, null=None if spec.null is None else spec.null[at])
                 total.add_columns(at, counts)
             self.done(piece.done)
         return total.settled(), kept
@@ -87,7 +87,8 @@ class Engine:
         ``work`` is given the (J, columns) means of each level below ``depth``, and the columns: some of those that lie
         in memory, or of a good many that are read at a time, a few on each thread.
         """
-        from sparsemean._kernels import cpu
+        from sparsemean._kernels.columns import level_means
+        from sparsemean._kernels.cpu import SMALL
 
         n_threads, partition, found = count_threads(self.n_jobs), spec.partition, list[FloatArray]()
         precision, in_place = spec.precision or source.precision, isinstance(source, Dense)
@@ -97,13 +98,13 @@ class Engine:
                 few = piece[part]
                 at = few if in_place else np.arange(part.start, part.stop)
                 null = spec.null if in_place or spec.null is None else spec.null[piece]
-                levels = cpu.level_means(
+                levels = level_means(
                     values, partition, at, depth=depth, null=null, precision=precision, missing=spec.skip_missing
                 )
                 return work(levels, few)
 
             width = max(1, min(MEANS_AT_ONCE // partition.n_buckets(0), -(-piece.size // n_threads)))
-            small = piece.size * partition.n_rows < cpu.SMALL
+            small = piece.size * partition.n_rows < SMALL
             found += each(means, cut(piece.size, width, 1), 1 if small else n_threads)
         return np.concatenate(found, axis=-1)
 
@@ -215,9 +216,8 @@ def pieces_of(source: Source, partition: Partition) -> Iterator[Piece]:
     if spans is not None:
         yield from _row_pieces(source, partition, *spans)
         return
-    n, d = source.shape
-    for columns, block in ahead(lambda columns: source.block(slice(0, n), columns), column_pieces(source)):
-        yield Piece(0, columns.start, block, partition, columns.stop / d)
+    for columns, block in column_blocks(source):
+        yield Piece(0, columns.start, block, partition, columns.stop / source.shape[1])
 
 
 def _row_pieces(source: Source, partition: Partition, lows: IntArray, highs: IntArray) -> Iterator[Piece]:
@@ -264,21 +264,16 @@ def _stripes(source: Source, lows: IntArray, highs: IntArray) -> list[slice]:
     return [slice(int(a), int(b)) for a, b in zip(first[:-1], last, strict=True) if a < b]
 
 
-def column_pieces(source: Source) -> list[slice]:
-    """Cut the columns into pieces of which all rows are held at once."""
-    n, d = source.shape
-    along = source.along == "columns"
-    width = int((AT_ONCE if along else SWEPT_AT_ONCE) / (n * source.bytes_a_value))
-    return cut(d, max(1, width), source.grain if along else 1)
-
-
 def column_blocks(source: Source) -> Iterator[tuple[slice, Block]]:
-    """Yield pieces of whole columns."""
+    """Yield pieces of whole columns, each held at once."""
     n, d = source.shape
     if isinstance(source, Dense):
         yield slice(0, d), source.values
         return
-    yield from ahead(lambda columns: source.block(slice(0, n), columns), column_pieces(source))
+    along = source.along == "columns"
+    width = int((AT_ONCE if along else SWEPT_AT_ONCE) / (n * source.bytes_a_value))
+    pieces = cut(d, max(1, width), source.grain if along else 1)
+    yield from ahead(lambda columns: source.block(slice(0, n), columns), pieces)
 
 
 def keep_columns(kept: FloatArray | None, columns: IntArray | None, piece: Piece) -> None:
@@ -317,9 +312,7 @@ def ahead(read: Callable[[T], R], pieces: Sequence[T], most: int = 1) -> Iterato
 def any_pieces(source: Source) -> Iterator[tuple[slice, slice, Block]]:
     """Yield rows and columns of a source with what stands there, the way it likes to be read."""
     n, d = source.shape
-    if isinstance(source, Dense):
-        yield slice(0, n), slice(0, d), source.values
-    elif source.along == "rows":
+    if source.along == "rows":
         everything = slice(0, d)
         for rows, block in ahead(lambda rows: source.block(rows, everything), source.stripes()):
             yield rows, everything, block
@@ -336,18 +329,3 @@ def _parts(block: Block, spec: BucketSpec) -> Iterator[tuple[slice, Block]]:
         yield slice(0, d), block
         return
     yield from dense_parts(block, AT_ONCE // (8 * n))
-
-
-def _count_block(
-    block: Block, spec: BucketSpec, precision: float, n_jobs: int | None, progress: Progress | None = None
-) -> Counts:
-    if isinstance(block, np.ndarray):
-        from sparsemean._kernels import cpu
-
-        return cpu.count_signs(
-            block, spec.partition, null=spec.null, precision=precision, missing=spec.skip_missing, n_jobs=n_jobs,
-            progress=progress,
-        )  # fmt: skip
-    from sparsemean._kernels import sparse
-
-    return sparse.count_signs(block, spec.partition, n_jobs=n_jobs)

@@ -7,6 +7,7 @@ buckets take rows from anywhere (the paper's dealing, and subjects) whole column
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -20,7 +21,6 @@ from sparsemean._data import as_table
 from sparsemean._data.dask import Dask, check_held, ends
 from sparsemean._data.source import NonFiniteValue
 from sparsemean._data.table import Table
-from sparsemean._kernels import cpu
 from sparsemean._kernels.influence import InfluenceSums
 from sparsemean._util.cluster import run
 from sparsemean._util.records import BucketSpec, CellCounts, Counts, FloatArray, IntArray, Partition
@@ -89,14 +89,9 @@ def _worked(block: Block | InputError, job: tuple[Work[T], ChunkGrid, bool], blo
     try:
         return work(as_table(block), rows, columns)
     except InputError as error:
-        return _place(block, error, at=(rows.start, columns.start), skip_missing=skip_missing)
-
-
-def _place(block: Block, error: InputError, *, at: tuple[int, int], skip_missing: bool) -> Bad:
-    """Return the value of a chunk that is not finite by its place among all, or what else is wrong with the chunk."""
-    try:
-        return as_table(block).source.find_non_finite(at=at, skip_missing=skip_missing) or error
-    except InputError:
+        with suppress(InputError):  # by its place among all, if it is a value that is not finite
+            at = rows.start, columns.start
+            return as_table(block).source.find_non_finite(at=at, skip_missing=skip_missing) or error
         return error
 
 
@@ -162,7 +157,7 @@ class DaskEngine(Engine):
         watched = [[dask.delayed(_kept_columns, pure=False)(chunk) for chunk in row] for row in chunks]
         trees = [_tree(column) for column in zip(*chunks, strict=True)]
         totals = self._run(table, grid, watched, take, trees, skip_missing=spec.skip_missing)
-        total = cpu.no_counts(partition, table.shape[1], missing=spec.skip_missing)
+        total = Counts.blank(partition, table.shape[1], missing=spec.skip_missing)
         for j, counts in enumerate(totals):
             total.add_columns(grid.at(0, j)[1], _good(table, counts, skip_missing=spec.skip_missing))
         return total.settled(), kept

@@ -174,7 +174,7 @@ class Adding:
     def __init__(self, spec: BucketSpec, d: int) -> None:
         xp = gpu.cupy()
         self.partition, self.buckets = spec.partition, gpu.DeviceBuckets(spec.partition)
-        self.counts = gpu.no_counts(spec.partition, d, missing=spec.skip_missing)
+        self.counts = Counts.blank(spec.partition, d, missing=spec.skip_missing, xp=xp)
         self.null = None if spec.null is None else xp.asarray(spec.null)
         self.bad = xp.zeros(1, dtype=np.int32)
 

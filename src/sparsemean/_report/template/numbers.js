@@ -40,7 +40,7 @@ const cell = (each, k) => (each.key === "p_value" && each.values[k] < LEAST_P ? 
 const cellOf = Object.fromEntries(columns.map((each) => [each.key, (k) => cell(each, k)]));
 
 function facts(k) {
-  const said = [`${data.pairs ? "shift" : isCentre(k) ? "centre, not mean," : "mean"} ${cellOf.estimate(k)}`];
+  const said = [`${data.groups ? "shift" : isCentre(k) ? "centre, not mean," : "mean"} ${cellOf.estimate(k)}`];
   if (!Number.isNaN(column.ci_low[k])) said.push(`interval ${cellOf.ci_low(k)} to ${cellOf.ci_high(k)}`);
   said.push(`p adjusted ${cellOf.p_adjusted(k)}`);
   if (!Number.isNaN(column.max_contamination[k])) said.push(`survives ${cellOf.max_contamination(k)} bad ${data.each}`);

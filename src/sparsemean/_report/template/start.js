@@ -53,7 +53,7 @@ plot("volcano", "Effect and evidence", () => `${countWords()} selected at ${stop
 if (data.values.length) plot("values", "Values", valuesWords, drawValues);
 const forest = plot("forest", "Estimates and intervals", () => `The ${shownNow().length} features shown in the table with their intervals.`, drawForest);
 plot("robustness", "Features left", () => `${withCommas(String(data.robustness.steps[1]))} features without bad ${unit}, fewer as more may be bad; as a table below.`, drawRobustness);
-plot("rows", data.pairs ? "Rows that contradict their label" : "Rows that contradict the rest", () => `${withCommas(String(data.rows.n_suspects))} suspects of ${withCommas(String(data.n_rows))} rows; listed below.`, drawRows);
+plot("rows", data.groups ? "Rows that contradict their label" : "Rows that contradict the rest", () => `${withCommas(String(data.rows.n_suspects))} suspects of ${withCommas(String(data.n_rows))} rows; listed below.`, drawRows);
 for (const each of plots) each.redraw();
 
 let [lastPasses, lastAt] = [state.passes.slice(), state.at];

@@ -33,7 +33,7 @@ function drawVolcano(width) {
   root.append(axisLeft(box, y, heights, heights.map((value) => (Number.isInteger(value) && value > 0 ? `10${raised(-value)}` : String(Math.round(100 * 10 ** -value) / 100))), `p-value${rooted ? ", square-root scale of its exponent" : ", logarithmic scale"}`));
   const across = ticks(-wide, wide, width < 420 ? 4 : 8);
   root.append(massOf(mass, x, y));
-  root.append(axisBelow(box, x, across, tickTexts(across), data.pairs ? `${data.lean}, ${short(data.groups[1], 14)} above ${short(data.groups[0], 14)}` : "β: share of buckets above less share below"));
+  root.append(axisBelow(box, x, across, tickTexts(across), data.groups ? `${data.lean}, ${short(data.groups[1], 14)} above ${short(data.groups[0], 14)}` : "β: share of buckets above less share below"));
   const words = [];
   if (bar !== null) {
     root.append(svg("path", { class: "guide", d: `M${box.left} ${y(bar)}H${box.right}` }));

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 def means_of(X: FloatArray, n_buckets: int, *, seed: int, columns: IntArray) -> FloatArray:
     """Return the (J, columns) means of the paper's buckets."""
-    from sparsemean._kernels import cpu
+    from sparsemean._kernels.columns import bucket_means
 
-    return cpu.bucket_means(X, assign_paper_buckets(X.shape[0], n_buckets, seed), columns=columns)
+    return bucket_means(X, assign_paper_buckets(X.shape[0], n_buckets, seed), columns=columns)
 
 
 def nonconvex(means: FloatArray, n_iter: int, *, alpha: float, eta: float) -> FloatArray:
