@@ -59,7 +59,7 @@ MUTATIONS = [
     Mutation("intervals: bad rows are not allowed for", "_evidence/signs.py",
              "order_statistic(J, error) - bad_rows", "order_statistic(J, error)",
              "tests/test_intervals.py"),
-    Mutation("tails of ranks: characteristic functions are cut off where they are a hundredth", "_stats/signed_ranks.py",
+    Mutation("tails of ranks: characteristic functions end at a hundredth", "_stats/signed_ranks.py",
              "LEFT_OUT = 46.0", "LEFT_OUT = 4.6",
              "tests/test_tails.py"),
     Mutation("tails of ranks: values beyond the cap count once", "_stats/signed_ranks.py",
