@@ -70,23 +70,6 @@ def scores(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
         yield rng.random(x.shape) < 0.5, x, gone, caps, np.zeros(3, dtype=np.int64), room[0], room[1]
 
 
-def tails(rng: np.random.Generator, n: int, _: str) -> Iterator[Arguments]:
-    values = rng.integers(max(2, n), 3 * n + 3, 20)
-    cap = int(rng.integers(1, 2 * n + 2))
-    most = score_sums(values, cap)
-    sums = most // 2 + 2 + (rng.random(20) * (most - most // 2 - 2)).astype(np.int64)
-    yield values, cap, sums, np.zeros(20)
-
-
-def one_by_one(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
-    for values, cap, sums, _ in tails(rng, n, kind):
-        yield from ((number, cap, least) for number, least in zip(values.tolist(), sums.tolist(), strict=True))
-
-
-def score_sums(values: npt.NDArray[np.int64], cap: int) -> npt.NDArray[np.int64]:
-    return np.array([sum(min(i, cap) for i in range(1, value + 1)) for value in values.tolist()])
-
-
 def ends(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
     x = np.sort(values_of(rng, n, kind if kind != "large" else "normal"))
     caps = np.array(sorted({1, max(1, n // 3), n}))
@@ -306,10 +289,8 @@ CASES: dict[str, Callable[[np.random.Generator, int, str], Iterator[Arguments]]]
     "rank_transforms.summed": inversions,
     "rank_transforms.weigh": weights,
     "signed_ranks.add_scores": scores,
-    "signed_ranks.log_tail": one_by_one,
     "signed_ranks.lower_ends": ends,
     "signed_ranks.next_mean": means,
-    "signed_ranks.saddlepoint": tails,
     "signed_ranks.sum_above": above,
     "columns.follow": follows,
     "columns.look": looks,
@@ -349,7 +330,6 @@ PLAIN_NUMBERS = (
     "rank_tails.tilted",
     "rank_transforms.summed",
     "rank_transforms.weigh",
-    "signed_ranks.log_tail",
 )
 """Kernels that are not given values of any kind."""
 

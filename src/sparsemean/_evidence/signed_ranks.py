@@ -42,6 +42,8 @@ ASKED, ASKED_OF_FEW = 8, 64
 """Numbers of bad rows that are asked for at once where the last one is looked for, at most, and over all features: of
 few features it is the calls that take time."""
 UP, DOWN = 0, 1
+WHOLE = (-1,)
+"""The uncapped sum."""
 COMMON = 0.5
 """Where intervals have less of the shortest one in common, they are taken to be about different centres."""
 
@@ -162,28 +164,34 @@ class SignedRankEvidence(OfRows):
         """Return log p of some of the features, by their indices, each for a number of bad rows of its own or one."""
         at = np.arange(self.features.size) if at is None else at
         bad = np.broadcast_to(np.asarray(bad_rows, dtype=np.int64), at.shape)
+        smaller = np.minimum.reduce([self._one_sided(side, bad, at) for side in self.sides])
+        return np.where(bad <= self.filter_slack[at], np.minimum(0.0, smaller + np.log(len(self.sides))), 0.0)
+
+    def _one_sided(self, side: int, bad: IntArray, at: IntArray) -> FloatArray:
+        """Return log p of one side, the largest of the tests that are made for so many bad rows or fewer."""
         out, first = np.full(at.size, -np.inf), 0
+        sums = RankSums(*(array[..., at] for array in self.sums[-1 if side == DOWN else 0]))
+        if self.start:  # the test for no bad row, of data in which these rows are replaced
+            out = self._of_caps(side, bad - self.start, sums, WHOLE, 0.0)
         for last, indices in self.stages:
             here = np.flatnonzero(bad >= first)
             if here.size:
-                p = self._least(np.minimum(bad[here], last), at[here], indices)
+                own = RankSums(*(array[..., here] for array in sums))
+                p = self._of_caps(side, np.minimum(bad[here], last), own, indices, self.alpha_shares)
                 out[here] = np.maximum(out[here], p)
             first = last + 1
-        return np.where(bad <= self.filter_slack[at], np.minimum(0.0, out), 0.0)
+        return out
 
-    def _least(self, bad: IntArray, at: IntArray, indices: tuple[int, ...]) -> FloatArray:
-        """Return log of the smallest p of some caps and both sides, each over its share of the error."""
-        best, caps, shares = np.full(at.size, np.inf), caps_of(self.n_rows), shares_of(self.n_rows)
-        for side in self.sides if len(self.sums) > 1 or len(self.sides) == 1 else (None,):
-            sums = RankSums(*(array[..., at] for array in self.sums[-1 if side == DOWN else 0]))
-            for index in indices:
-                share = shares[index] / max(self.alpha_shares, shares[list(indices)].sum())
-                low, doubled = sums.low[:, index], sums.doubled[:, index]
-                # Where both sides count, one is asked, and twice its p-value is at least twice the smaller one.
-                down = doubled[DOWN] > doubled[UP]
-                chosen = (x[side] if side is not None else np.where(down, x[DOWN], x[UP]) for x in (low, doubled))
-                best = np.minimum(best, self._one(bad, sums, *chosen, cap=caps[index]) - np.log(share))
-        return np.asarray(best + np.log(len(self.sides)))
+    def _of_caps(
+        self, side: int, bad: IntArray, sums: RankSums, indices: tuple[int, ...], alpha_shares: float
+    ) -> FloatArray:
+        """Return log of the smallest p of some caps, each over its share of the error."""
+        caps, shares = caps_of(self.n_rows), shares_of(self.n_rows)[list(indices)]
+        each = [
+            self._one(bad, sums, sums.low[side, index], sums.doubled[side, index], cap=caps[index]) for index in indices
+        ]
+        logs = np.log(shares / max(alpha_shares, shares.sum()))
+        return np.asarray(np.minimum.reduce([p - log for p, log in zip(each, logs.tolist(), strict=True)]))
 
     def _one(self, bad: IntArray, sums: RankSums, low: IntArray, doubled: IntArray, *, cap: int) -> FloatArray:
         """Return log p of one side and cap: the larger one where bad rows could have led to either way with ties."""
@@ -200,11 +208,12 @@ class SignedRankEvidence(OfRows):
         """Return what bounds p once further rows have been replaced: the p-values of this for so many more bad rows.
 
         The caps are those that are looked at for ``allowed`` bad rows, which share the error with those looked at for
-        fewer: p is the largest for that number or fewer.
+        fewer: p is the largest for that number or fewer. For none it is the uncapped sum alone.
         """
-        start, shares = self.step_of(allowed), shares_of(self.n_rows)[list(self.stages[0].indices)]
-        stages = (Stage(NO_END, stages_up_to(self.stages, start)[-1][1]),)
-        return replace(self, stages=stages, alpha_shares=float(shares.sum()), start=start)
+        start = self.step_of(allowed)
+        indices, shares = stages_up_to(self.stages, start)[-1][1], shares_of(self.n_rows)
+        alpha_shares = float(shares[list(self.stages[min(start, 1)].indices)].sum())
+        return replace(self, stages=(Stage(NO_END, indices),), alpha_shares=alpha_shares, start=start)
 
 
 # Intervals by inversion.

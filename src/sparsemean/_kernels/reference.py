@@ -17,7 +17,6 @@ import numpy.typing as npt
 from sparsemean._kernels import NotFiniteError, rank_tails, rounding
 from sparsemean._kernels.columns import LANES
 from sparsemean._kernels.memory_layout import precision_of
-from sparsemean._kernels.signed_ranks import log_tail
 from sparsemean._util.records import CellCounts, Counts, FloatArray, IntArray, Partition
 
 Array = npt.NDArray[np.generic]
@@ -214,14 +213,6 @@ def _tied_scores(rank: IntArray, number: IntArray, signed: IntArray, *, cap: int
     both = score_sums(rank + half - 1, cap) - before + score_sums(end, cap) - score_sums(end - half, cap)
     odd = np.where(signed % 2 == 1, np.minimum(rank + half, cap) + np.minimum(end - half, cap), 0)
     return score_sums(rank + signed - 1, cap) - before, 2 * both + odd
-
-
-_log_tail = lru_cache(maxsize=1 << 16)(log_tail)
-
-
-def saddlepoint(values: Array, cap: int, sums: Array, out: Array) -> None:
-    """Do what `signed_ranks.saddlepoint` does; the same sums are asked for again and again."""
-    out[:] = [_log_tail(number, cap, least) for number, least in zip(values.tolist(), sums.tolist(), strict=True)]
 
 
 def sum_above(x: FloatArray, theta: float, cap: int) -> int:

@@ -1,7 +1,8 @@
 """Capped signed ranks of one sample: their caps, their shares of the error, and the tails of Σ min(rank of |x|, C).
 
-No partition and no seed. Three caps, fixed in advance, share the error: C = n is Wilcoxon's test, small ones are near
-the sign test, which bad rows and heavy tails move least. docs/guarantees.md has the proofs.
+No partition and no seed. C = n is Wilcoxon's test, all that is looked at where no row is bad. From one bad row on three
+caps, fixed in advance, share the error: small ones are near the sign test, which bad rows and heavy tails move least.
+docs/guarantees.md has the proofs.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from sparsemean._stats.arrays import group_indices
-from sparsemean._stats.decision import Stages, stages_of
+from sparsemean._stats.decision import Stage, Stages, stages_of
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import FloatArray, IntArray
 
@@ -76,7 +79,10 @@ def slack_of(bad_rows: IntArray | int, values: IntArray, cap: int) -> IntArray:
 
 @lru_cache(maxsize=64)
 def rank_stages(n: int, *, error: float, sides: int) -> Stages:
-    """Return which caps can reject at ``error``, up to which numbers of bad rows; see `nulls.sign_test_stages`."""
+    """Return which caps can reject at ``error``, up to which numbers of bad rows; see `nulls.sign_test_stages`.
+
+    For none it is the uncapped sum alone, Wilcoxon's test.
+    """
     values, lasts, goal = np.array([n]), [], np.log(error / sides)
     for cap in caps_of(n):
 
@@ -85,32 +91,37 @@ def rank_stages(n: int, *, error: float, sides: int) -> Stages:
             return bool(log_tails(values, cap, sums)[0] > goal)
 
         lasts.append(bisect_left(range(n // 2 + 1), True, key=misses) - 1)
-    return stages_of(lasts)
+    return (Stage(0, (len(lasts) - 1,)), *(stage for stage in stages_of(lasts) if stage.last > 0))
 
 
-# Tails: P(Σ Bᵢ·min(i, C) ≥ t) over i = 1 … N with fair coins Bᵢ. Exact up to `TABLED` values and wherever t is near the
-# largest sum; elsewhere by the saddlepoint formula of Lugannani and Rice with its correction for integers (Daniels
-# 1987), enlarged by `ENLARGED`: against exact tails it misses by less than 3 in 1000, and tests look for more.
+# Tails: P(Σ Bᵢ·min(i, C) ≥ t) over i = 1 … N with fair coins Bᵢ, never too small, and too large by less than one in a
+# million unless they are below e^(−600). Up to `TABLED` values, and next to the largest sum, they are added up.
+# Elsewhere T is tilted to a mean below t, and its characteristic function summed as far as it has not died away.
+# docs/guarantees.md has the bounds of what is left out, which is added.
 
-TABLED = 128
+TABLED = 256
 """Values up to which all tails are in a table."""
-MOST_TABLED, ADDITIONS = 1000, 1_000_000
-"""Values up to which they are in a table too where it takes no more additions: where caps are small."""
+MOST_TABLED = 1000
+"""Different scores up to which they are in one too, where a characteristic function does not die away: 2^(−1000) is
+a number still."""
 NEAR = 2000
-"""Sums no farther than this from the largest are counted one by one, however many values there are."""
-LUMPS, LUMPED = 10, 1500
-"""Up to so many of the largest scores may be lacking from a sum for it to be counted too, where ranks are capped at no
-more than the other number: sums then lie in lumps a cap apart, which no smooth formula follows (it was found 1 % too
-small; with larger caps it misses by half of what it is enlarged by)."""
-FEW_TERMS = 8
-"""Caps from which on it takes few terms to count all of them at once, for a number of values that many ask for."""
-ENLARGED = 1.005
-ROUNDED = 1e-14
-"""Added for each value to the logarithm of a count, whose parts are logarithms of factorials, each of them rounded."""
+"""Sums less than this from the largest are counted one by one."""
+LEFT_OUT = 46.0
+"""The logarithm of how unlikely what is left out is under the tilt; so small are characteristic functions left out."""
+STEP = 2.0
+"""Standard deviations by which each tilt moves the mean on."""
+FARTHEST, GROWTH, LARGEST_TILT = -600.0, 1.1, 50.0
+"""Logarithm of a tail beyond which a bound will do, and tilts grow by a tenth."""
+LADDER = 1.1
+"""Numbers of values share tilts with others that are larger by less than this."""
+ROUNDED = 1e-13
+"""Added to the logarithm of a tail for each value: products and sums of so many numbers are rounded."""
+AT_ONCE, TOGETHER = 1_000_000, 64
+"""Factors of a characteristic function that are made at once; scores that share a sine and a cosine."""
 DYADIC = 50
 """Values up to which a table has no rounding in it."""
-MANY, FEW = 32, 4
-"""Sums whose tails are looked at together where a critical one is searched for, and before anything is compiled."""
+MANY = 32
+"""Sums whose tails are looked at together where a critical one is searched for."""
 LOG_2 = math.log(2.0)
 
 
@@ -135,40 +146,32 @@ def log_tails(values: IntArray, cap: int, sums: IntArray) -> FloatArray:
     array([0.125, 0.25 ])
     """
     out = np.zeros(sums.size)
-    largest = score_sums(values, cap)
-    deficit = largest - sums
+    deficit = score_sums(values, cap) - sums
     out[deficit < 0] = -np.inf
     asked = (deficit >= 0) & (sums - deficit > 1)
-    tabled = (values <= TABLED) | ((values <= MOST_TABLED) & (values * largest <= ADDITIONS))
-    close = deficit <= np.where((values > cap) & (cap <= LUMPED), max(NEAR, LUMPS * cap), NEAR)
-    if tabled.any():
-        small = np.flatnonzero(asked & tabled)
-        for number, at in group_indices(values[small]):
-            out[small[at]] = _table(number, min(cap, number))[sums[small[at]]]
-    if close.any():
-        near = np.flatnonzero(asked & ~tabled & close)
-        for own_cap, at in group_indices(np.minimum(values[near], cap)):
-            counts = _log_counts(deficit[near[at]], values[near[at]], own_cap)
-            out[near[at]] = counts - values[near[at]] * (LOG_2 - ROUNDED)
-    far = np.flatnonzero(asked & ~tabled & ~close)
-    if far.size:
-        from sparsemean._kernels.signed_ranks import saddlepoint  # numba takes its time
-
-        found = np.empty(far.size)
-        saddlepoint(values[far], cap, sums[far], found)
-        out[far] = np.minimum(-LOG_2, found + math.log(ENLARGED))  # above the mean lies at most half of a symmetric law
+    small, close = values <= TABLED, deficit < np.minimum(NEAR, np.minimum(values, cap))
+    at = np.flatnonzero(asked & small)
+    for number, own in group_indices(values[at]):
+        out[at[own]] = _table(number, min(cap, number))[sums[at[own]]]
+    at = np.flatnonzero(asked & close & ~small)
+    if at.size:
+        out[at] = _log_subsets()[deficit[at]] - values[at] * (LOG_2 - ROUNDED)
+    at = np.flatnonzero(asked & ~close & ~small)
+    if at.size:
+        rungs = _ladder(int(values.max()))
+        for rung, own in group_indices(np.searchsorted(rungs, values[at])):
+            tilts = _tilts(int(rungs[rung - 1]) + 1, int(rungs[rung]), min(cap, int(rungs[rung])))
+            out[at[own]] = tilts.log_tails(values[at[own]], sums[at[own]])
     return out
 
 
 @lru_cache(maxsize=4096)
 def critical_sum(values: int, cap: int, log_error: float) -> int:
     """Return the smallest sum whose tail is no larger than an error, by halving; one more than there can be if none."""
-    from sparsemean._kernels.compiling import plainly
-
     most = int(score_sums(np.array([values]), cap)[0])
     low, high = most // 2, most + 1
     while low < high:  # many at once: it is the calls that take time
-        sums = np.unique(np.linspace(low, high - 1, FEW if plainly() else MANY).astype(np.int64))
+        sums = np.unique(np.linspace(low, high - 1, MANY).astype(np.int64))
         enough = log_tails(np.full(sums.size, values), cap, sums) <= log_error
         first = int(np.argmax(enough)) if enough.any() else sums.size
         low, high = (int(sums[first - 1]) + 1 if first else low), (int(sums[first]) if first < sums.size else high)
@@ -177,7 +180,7 @@ def critical_sum(values: int, cap: int, log_error: float) -> int:
     return low
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=512)
 def _table(number: int, cap: int) -> FloatArray:
     """Return log P(T ≥ t) for t from 0 to the largest sum, by adding one value after the other."""
     mass = np.ones(1)
@@ -191,47 +194,200 @@ def _table(number: int, cap: int) -> FloatArray:
     return np.log(np.cumsum(mass[::-1])[::-1]) + rounded
 
 
-def _log_counts(deficits: IntArray, values: IntArray, cap: int) -> FloatArray:
-    """Return log of the number of sets of ranks whose scores add up to no more than each of ``deficits``.
+def _of_lumps(number: int, cap: int, sums: IntArray) -> FloatArray:
+    """Return log P(T ≥ sum) from a table of the scores below the cap and the number of values that have the cap's."""
+    from scipy.special import gammaln, logsumexp  # where they are used: they take their time
 
-    Ranks below the cap each have a score of their own; of the others, which all have the same, j of how many there are.
-    """
-    if cap >= FEW_TERMS and (values == values[0]).all():
-        return _near(int(values[0]), cap)[deficits]
-    from scipy.special import gammaln  # where it is used: it takes its time
-
-    below, others = _log_subsets(cap), values - cap + 1
-    out = np.full(deficits.size, -np.inf)
-    for j in range(int(deficits.max()) // cap + 1):
-        at = np.flatnonzero((deficits >= j * cap) & (others >= j))
-        if not at.size:
-            break
-        ways = gammaln(others[at] + 1) - gammaln(j + 1) - gammaln(others[at] - j + 1)
-        out[at] = np.logaddexp(out[at], ways + below[deficits[at] - j * cap])
-    return out
+    below, others = _table(cap - 1, cap - 1), number - cap + 1
+    j = np.arange(others + 1)
+    ways = gammaln(others + 1) - gammaln(j + 1) - gammaln(others - j + 1) - others * LOG_2
+    rest = np.maximum(sums[:, np.newaxis] - cap * j, 0)
+    tails = np.where(rest < below.size, below[np.minimum(rest, below.size - 1)], -np.inf)
+    return np.asarray(np.minimum(0.0, logsumexp(tails + ways, axis=1) + number * ROUNDED))
 
 
-@lru_cache(maxsize=256)
-def _near(number: int, cap: int) -> FloatArray:
-    """Return what `_log_counts` does of each deficit: where nothing is zero all features ask for these."""
-    from scipy.special import gammaln
-
-    below, others = _log_subsets(cap), number - cap + 1
-    most = below.size - 1
-    j = np.arange(min(most // cap, others) + 1)
-    ways = gammaln(others + 1) - gammaln(j + 1) - gammaln(others - j + 1)
-    out = np.full(most + 1, -np.inf)
-    for first, way in zip(range(0, most + 1, cap), ways, strict=False):
-        out[first:] = np.logaddexp(out[first:], way + below[: most + 1 - first])
-    return out
-
-
-@lru_cache(maxsize=64)
-def _log_subsets(cap: int) -> FloatArray:
-    """Return log of the number of subsets of 1 … C − 1 that add up to at most k, for k up to where they are counted."""
-    most = max(NEAR, LUMPS * cap) if cap <= LUMPED else NEAR
-    count = np.zeros(most + 1)
+@lru_cache(maxsize=1)
+def _log_subsets() -> FloatArray:
+    """Return log of the number of sets of positive whole numbers that add up to at most k, for each k below `NEAR`."""
+    count = np.zeros(NEAR)
     count[0] = 1.0
-    for score in range(1, min(cap - 1, most) + 1):
+    for score in range(1, NEAR):
         count[score:] = count[score:] + count[:-score]  # the right side is complete before it is stored
     return np.log(np.cumsum(count))
+
+
+@lru_cache(maxsize=8)
+def _ladder(most: int) -> IntArray:
+    """Return numbers of values, each about `LADDER` times the one before, up to one that is not below ``most``."""
+    rungs = [TABLED]
+    while rungs[-1] < most:
+        rungs.append(max(rungs[-1] + 1, int(rungs[-1] * LADDER)))
+    return np.array(rungs)
+
+
+class Tilt(NamedTuple):
+    """T less half of its largest sum under a tilt, for each number of values: log E e^(θT), mean and variance."""
+
+    theta: float
+    log_mgf: FloatArray
+    mean: FloatArray
+    variance: FloatArray
+
+
+class Nodes(NamedTuple):
+    """A characteristic function under a tilt, at as many angles as it takes, times what sums it from t upwards."""
+
+    period: int
+    origin: IntArray
+    """Whole numbers from which sums are counted, of each number of values."""
+    weights: npt.NDArray[np.complex128]
+    """(numbers of values, angles)."""
+    left_out: float
+    """What is added for angles and sums that are left out, at most."""
+
+
+class Tilts:
+    """Tails for some neighbouring numbers of values, by inversion of tilted characteristic functions.
+
+    Under a tilt θ a score s counts with the probability 1/(1 + e^(−θs)), and T less half of its largest sum has
+    K(θ) = Σ log cosh(θs/2). With M angles ω_j = 2πj/M, P(T ≥ t) = e^(K − θt)·E e^(−θ(T − t))1{T ≥ t} and
+    Σ_k e^(−θk) P(T = t + k) over k < L = (1/M)·Σ_j φ(ω_j) e^(−iω_j t) (1 − e^(−(θ + iω_j)L))/(1 − e^(−θ − iω_j)).
+    """
+
+    def __init__(self, low: int, top: int, cap: int) -> None:
+        self.numbers, self.cap = np.arange(low, top + 1), cap
+        self.half = score_sums(self.numbers, cap) / 2
+        self.scores = np.arange(1.0, cap + 1)
+        self.tilts = [self._tilt(0.0)]
+        self.nodes: dict[int, Nodes | None] = {}
+
+    def log_tails(self, values: IntArray, sums: IntArray) -> FloatArray:
+        """Return log P(T ≥ sum) for each number of ``values``, sums above the mean."""
+        number, out = values - self.numbers[0], np.empty(sums.size)
+        x = sums - self.half[number]
+        for own, at in group_indices(number):
+            farthest = x[at].max()
+            while self.tilts[-1].mean[own] <= farthest and self.tilts[-1].theta < LARGEST_TILT:
+                self._add_tilt()
+        means = np.stack([tilt.mean for tilt in self.tilts])
+        for k, at in group_indices(np.sum(means[:, number] <= x, axis=0) - 1):
+            nodes = self.nodes_of(k)
+            if nodes is None:
+                out[at] = self._not_summed(k, values[at], sums[at])
+                continue
+            turned = np.outer(sums[at] - nodes.origin[number[at]], np.arange(nodes.weights.shape[1])) % nodes.period
+            turns, weight = 2 * np.pi / nodes.period * turned, nodes.weights[number[at]]
+            total = np.sum(weight.real * np.cos(turns) + weight.imag * np.sin(turns), axis=1) / nodes.period
+            out[at] = self._log_bound(k, number[at], x[at]) + np.log(np.maximum(total, 0.0) + nodes.left_out)
+        return np.asarray(np.minimum(-LOG_2, out + values * ROUNDED))  # above the mean of a symmetric law lies a half
+
+    def _log_bound(self, k: int, number: IntArray, x: FloatArray) -> FloatArray:
+        """Return K(θ) − θx, which no tail exceeds."""
+        return np.asarray(self.tilts[k].log_mgf[number] - self.tilts[k].theta * x)
+
+    def _not_summed(self, k: int, values: IntArray, sums: IntArray) -> FloatArray:
+        """Return tails that a table has; where none is so long a bound, or the last tail that was summed."""
+        out, number = np.empty(sums.size), values - self.numbers[0]
+        if self.cap > MOST_TABLED:
+            bound = self._log_bound(k, number, sums - self.half[number])
+            if self._is_far(k - 1):
+                return bound
+            edge = np.floor(self.half + self.tilts[k].mean).astype(np.int64)[number] - 1
+            return np.minimum(bound, self.log_tails(values, edge))
+        for value, at in group_indices(values):
+            own = min(self.cap, value)
+            out[at] = _table(value, own)[sums[at]] if value == own else _of_lumps(value, own, sums[at])
+        return out
+
+    def _is_far(self, k: int) -> bool:
+        """Whether tails about the mean of a tilt are so small that a bound will do."""
+        tilt = self.tilts[k]
+        return bool(tilt.log_mgf[-1] - tilt.theta * tilt.mean[-1] < FARTHEST)
+
+    def _add_tilt(self) -> None:
+        last = self.tilts[-1]
+        far, step = self._is_far(len(self.tilts) - 1), STEP / math.sqrt(last.variance[-1])
+        self.tilts.append(self._tilt(last.theta * GROWTH if far else last.theta + step))
+
+    def _tilt(self, theta: float) -> Tilt:
+        half = abs(theta) / 2 * self.scores
+        turned = np.tanh(half)
+        log_cosh = half + np.log1p(np.exp(-2 * half)) - LOG_2
+        parts = log_cosh, self.scores / 2 * turned, (self.scores / 2) ** 2 * (1 - turned * turned)
+        return Tilt(theta, *map(self._over_scores, parts))
+
+    def _over_scores(self, terms: FloatArray) -> FloatArray:
+        """Add up what scores from 1 on have, of each number of values: those beyond the cap have its score."""
+        within = np.minimum(self.numbers, self.scores.size)
+        return np.asarray(np.cumsum(terms)[within - 1] + (self.numbers - within) * terms[-1])
+
+    def nodes_of(self, k: int) -> Nodes | None:
+        """Return the nodes of a tilt, None where its characteristic function does not die away."""
+        if k not in self.nodes:
+            self.nodes[k] = self._damped(k)
+        return self.nodes[k]
+
+    def _damped(self, k: int) -> Nodes | None:
+        if k + 1 == len(self.tilts):
+            self._add_tilt()
+        tilt, following = self.tilts[k : k + 2]
+        theta, shift = tilt.theta, math.sqrt(2 * LEFT_OUT / tilt.variance[-1])
+        # How far from the tilted mean T lies with probability e^(−LEFT_OUT) at most, above it and below (Chernoff).
+        up, down = (
+            (self._tilt(theta + s).log_mgf[-1] - tilt.log_mgf[-1] - s * tilt.mean[-1] + LEFT_OUT) / shift
+            for s in (shift, -shift)
+        )
+        length = int(up) + 2
+        period = length + int(float((following.mean - tilt.mean).max()) + down) + 2
+        last = None if self.cap > MOST_TABLED and self._is_far(k) else self._last_node(tilt, period)
+        if last is None:
+            return None
+        angles = 2 * np.pi / period * np.arange(last + 1.0)
+        origin = np.floor(self.half + tilt.mean)
+        exponents = theta + 1j * angles
+        exponents[0] += 1e-300  # the mean of a sum of L ones is L
+        summed = np.expm1(-exponents * length) / np.expm1(-exponents)
+        weights = self._transform(theta, angles) * np.where(np.arange(last + 1), 2 * summed, summed)
+        weights *= np.exp(-1j * np.outer(origin - self.half, angles))
+        left_out = math.exp(-LEFT_OUT) * (1 + period / (last + 1))
+        return Nodes(period, origin.astype(np.int64), weights, left_out)
+
+    def _last_node(self, tilt: Tilt, period: int) -> int | None:
+        """Return the last angle 2πj/M before |φ| is below e^(−LEFT_OUT) for good, None where there is none.
+
+        log |φ(ω)| ≤ −2Σ p(1 − p)·sin²(ωs/2), where shares p(1 − p) of different scores fall: at most the half of the
+        first over sin(ω/2) less their sum. Up to π over the largest score, −2ω²σ²/π².
+        """
+        shares = 0.25 / np.cosh(np.minimum(tilt.theta / 2 * self.scores[: self.numbers[0]], 300.0)) ** 2
+        half, room = float(shares[0]) / 2, float(shares.sum()) - LEFT_OUT
+        if room <= half:
+            return None
+        angle = 2 * math.asin(half / room)
+        if angle <= math.pi / self.scores.size:
+            angle = min(angle, math.pi * math.sqrt(LEFT_OUT / (2 * float(tilt.variance[0]))))
+        last = math.ceil(angle * period / (2 * math.pi))
+        return last if 2 * last < period else None
+
+    def _transform(self, theta: float, angles: FloatArray) -> npt.NDArray[np.complex128]:
+        """Return E e^(iω(T − half of the largest sum)) under a tilt, (numbers of values, angles)."""
+        turned = np.tanh(theta / 2 * self.scores)
+        near = np.exp(0.5j * np.outer(np.arange(TOGETHER), angles))
+
+        def factors(first: int, end: int) -> npt.NDArray[np.complex128]:
+            """Return cos(ωs/2) + i·tanh(θs/2)·sin(ωs/2), of one score in so many by angles that add up."""
+            starts = np.exp(0.5j * np.outer(self.scores[first:end:TOGETHER], angles))
+            turns = (starts[:, np.newaxis] * near).reshape(-1, angles.size)[: end - first]
+            turns.imag *= turned[first:end, np.newaxis]
+            return np.asarray(turns)
+
+        common, cap, low = np.ones(angles.size, dtype=np.complex128), self.scores.size, int(self.numbers[0])
+        shared, step = min(low, cap) - 1, max(1, AT_ONCE // angles.size)
+        for first in range(0, shared, step):
+            common *= factors(first, min(first + step, shared)).prod(axis=0)
+        own = common * np.cumprod(factors(shared, cap), axis=0)  # up to each of the largest scores
+        within = np.minimum(self.numbers, cap) - 1 - shared
+        others = (self.numbers - np.minimum(self.numbers, cap))[:, np.newaxis]
+        return np.asarray(own[within] * factors(cap - 1, cap) ** others)
+
+
+_tilts = lru_cache(maxsize=48)(Tilts)
