@@ -27,9 +27,7 @@ class OneSampleTest(Protocol):
         """
         ...
 
-    def intervals(
-        self, levels: list[FloatArray], wanted: Sequence[int], plan: Plan, *, error: float
-    ) -> FloatArray:
+    def intervals(self, levels: list[FloatArray], wanted: Sequence[int], plan: Plan, *, error: float) -> FloatArray:
         """Return the null values that are not rejected, as two rows.
 
         ``levels`` are means of nested buckets, the first of them the values; those that are ``wanted`` are sorted.
