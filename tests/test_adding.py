@@ -13,7 +13,6 @@ import pytest
 from scipy import stats
 
 from sparsemean import certify, load, plan, sparse_mean
-from sparsemean._evidence import signs
 from sparsemean._report import wording
 from sparsemean._stats import planning
 from sparsemean._stats.decision import OfRows, Rule, probabilities, rejected
@@ -29,9 +28,24 @@ class QuantileEvidence(OfRows):
     """How many values lie above the null value: at most Binomial(n, ¼) where that is the upper quartile or more."""
 
     xp: ClassVar[ModuleType] = np
+    leaves_out_zeros: ClassVar[bool] = False
     above: Any
     n_rows: int
     start: int = 0
+
+    @staticmethod
+    def from_data(data: Any, counts: Any) -> Any:  # noqa: ARG004
+        if data.plan.question.min_effect:
+            raise InputError("min_effect", "be 0 for a test of quantiles", data.plan.question.min_effect)
+        above = [np.sum(values > 0, axis=0) for _, values in data.values_of(np.arange(data.plan.n_features))]
+        return QuantileEvidence(np.concatenate(above), data.plan.n_units), data
+
+    @staticmethod
+    def intervals(levels: Any, wanted: Any, plan: Any, *, error: float) -> Any:  # noqa: ARG004
+        ordered, n = np.sort(levels[0], axis=0), plan.n_units
+        critical = int(stats.binom.isf(error, n, SHARE)) + 1 + plan.bad_rows
+        low = ordered[n - critical] if critical <= n else np.full(ordered.shape[1], -np.inf)
+        return np.stack((low, np.full(ordered.shape[1], np.inf)))
 
     @property
     def n_hypotheses(self) -> int:
@@ -60,25 +74,13 @@ class QuantileEvidence(OfRows):
         return QuantileEvidence(self.above, self.n_rows, start=self.step_of(allowed))
 
 
-def from_data(data: Any, counts: Any) -> Any:
-    if data.plan.question.min_effect:
-        raise InputError("min_effect", "be 0 for a test of quantiles", data.plan.question.min_effect)
-    above = [np.sum(values > 0, axis=0) for _, values in data.values_of(np.arange(data.plan.n_features))]
-    return QuantileEvidence(np.concatenate(above), data.plan.n_units), data
-
-
-def intervals(levels: Any, wanted: Any, plan: Any, *, error: float) -> Any:
-    ordered, n = np.sort(levels[0], axis=0), plan.n_units
-    critical = int(stats.binom.isf(error, n, SHARE)) + 1 + plan.bad_rows
-    low = ordered[n - critical] if critical <= n else np.full(ordered.shape[1], -np.inf)
-    return np.stack((low, np.full(ordered.shape[1], np.inf)))
-
-
 @pytest.fixture
 def quantiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    file: Any = SimpleNamespace(LEAVES_OUT_ZEROS=False, from_data=from_data, intervals=intervals)
+    file: Any = SimpleNamespace(QuantileEvidence=QuantileEvidence)
     monkeypatch.setitem(sys.modules, "sparsemean._evidence.quantiles", file)
-    monkeypatch.setitem(planning.TESTS, "quantile", planning.KnownTest("quantiles", "numbers above a quantile"))
+    monkeypatch.setitem(
+        planning.TESTS, "quantile", planning.KnownTest("quantiles.QuantileEvidence", "numbers above a quantile")
+    )
     words = wording.CENTRES._replace(
         null="A feature counts as false where its upper quartile is at most the null value."
     )
@@ -131,4 +133,3 @@ def test_no_name_is_taken_for_another(X: np.ndarray) -> None:
         sparse_mean(X, test="quantile")
     with pytest.raises(InputError, match="selection must be one of"):
         certify(X, selection="bonferroni")
-    assert signs.LEAVES_OUT_ZEROS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
 
 from sparsemean._stats.planning import TESTS
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class OneSampleTest(Protocol):
-    """What the file of a test of centres of one sample has; `planning.TESTS` names the file."""
+    """What evidence has that a test of centres of one sample goes by; `planning.TESTS` names it."""
 
-    LEAVES_OUT_ZEROS: bool
+    leaves_out_zeros: ClassVar[bool]
     """Whether it speaks of the values that are not the null value, where many are."""
 
     def from_data(self, data: Any, counts: Counts) -> tuple[Evidence, Any]:
@@ -36,5 +36,6 @@ class OneSampleTest(Protocol):
 
 
 def one_sample_test(name: str) -> OneSampleTest:
-    """Return the file of a test."""
-    return cast("OneSampleTest", import_module(f"{__name__}.{TESTS[name].file}"))
+    """Return the class of evidence that a test goes by."""
+    file, _, kind = TESTS[name].evidence.partition(".")
+    return cast("OneSampleTest", getattr(import_module(f"{__name__}.{file}"), kind))

@@ -111,6 +111,7 @@ class SignedRankEvidence(OfRows):
 
     xp: ClassVar[ModuleType] = np
     """Ranks are made, and decided by, on the host."""
+    leaves_out_zeros: ClassVar[bool] = True
     n_rows: int
     n_hypotheses: int
     """Features, ranked or not."""
@@ -127,6 +128,34 @@ class SignedRankEvidence(OfRows):
     alpha_shares: float = 0.0
     """Share of the error that the caps that are looked at have together, at least."""
     start: int = 0
+
+    @classmethod
+    def from_data(cls, data: Any, counts: Counts) -> tuple[SignedRankEvidence, Any]:
+        """Rank the features that pass the filter."""
+        plan, largest = data.plan, filter_of(data.plan)
+        features, passing = np.arange(plan.n_features), np.full(plan.n_features, plan.n_units // 2)
+        if largest < 1:  # some features do not pass the filter, and others up to so many bad rows
+            by_signs = signs.beyond_effect(data, counts)
+            features = on_host(by_signs.reaching(largest, 0))
+            passing = by_signs.last(largest, features)
+        data, least = data.keep(features), plan.question.min_effect
+        sides = tuple(UP if sign > 0 else DOWN for sign in plan.question.side.signs)
+        shifted = [data.shifted(sign * least) for sign in plan.question.side.signs] if least else [data]
+        sums = tuple(part.rank_sums(features, keep_zeros=least > 0) for part in shifted)
+        stages = rank_stages(plan.n_units, error=first_error(plan), sides=len(sides))
+        found = cls(plan.n_units, plan.n_features, stages, features, passing, sums, sides, ties_against=least > 0)
+        return found, data
+
+    @staticmethod
+    def intervals(
+        levels: list[FloatArray],
+        wanted: Sequence[int],  # noqa: ARG004
+        plan: Plan,
+        *,
+        error: float,
+    ) -> FloatArray:
+        """Return `rank_interval` of the values."""
+        return rank_interval(levels[0], plan, error=error)
 
     def p_values(self, allowed: Allowed, some: IntArray | None = None) -> tuple[IntArray, FloatArray, FloatArray]:
         """Return the features whose p-value is below 1, or ``some``, p and log p."""
@@ -217,28 +246,6 @@ class SignedRankEvidence(OfRows):
         return replace(self, stages=(Stage(NO_END, indices),), alpha_shares=alpha_shares, start=start)
 
 
-LEAVES_OUT_ZEROS = True
-
-
-def from_data(data: Any, counts: Counts) -> tuple[SignedRankEvidence, Any]:
-    """Rank the features that pass the filter."""
-    plan, largest = data.plan, filter_of(data.plan)
-    features, passing = np.arange(plan.n_features), np.full(plan.n_features, plan.n_units // 2)
-    if largest < 1:  # some features do not pass the filter, and others up to so many bad rows
-        by_signs = signs.beyond_effect(data, counts)
-        features = on_host(by_signs.reaching(largest, 0))
-        passing = by_signs.last(largest, features)
-    data, least = data.keep(features), plan.question.min_effect
-    sides = tuple(UP if sign > 0 else DOWN for sign in plan.question.side.signs)
-    shifted = [data.shifted(sign * least) for sign in plan.question.side.signs] if least else [data]
-    sums = tuple(part.rank_sums(features, keep_zeros=least > 0) for part in shifted)
-    stages = rank_stages(plan.n_units, error=first_error(plan), sides=len(sides))
-    found = SignedRankEvidence(
-        plan.n_units, plan.n_features, stages, features, passing, sums, sides, ties_against=least > 0
-    )
-    return found, data
-
-
 # Intervals by inversion.
 
 
@@ -256,16 +263,11 @@ def of_levels(
         means.sort(axis=0)
     ends = test.intervals(levels, wanted, plan, error=error)
     many = selected & (REPEAT_SHARE * np.sum(levels[0] == 0, axis=0) >= levels[0].shape[0])
-    many &= test.LEAVES_OUT_ZEROS and question.min_effect == 0 and plan.walk.dealing == "blocks"
+    many &= test.leaves_out_zeros and question.min_effect == 0 and plan.walk.dealing == "blocks"
     if many.any():
         rows = levels[0][:, many]
         ends[:, many] = rank_interval(np.where(rows == 0, np.nan, rows), plan, error=error)
     return ends, many
-
-
-def intervals(levels: list[FloatArray], wanted: Sequence[int], plan: Plan, *, error: float) -> FloatArray:  # noqa: ARG001
-    """Return `rank_interval` of the values."""
-    return rank_interval(levels[0], plan, error=error)
 
 
 def rank_interval(values: FloatArray, plan: Plan, *, error: float) -> FloatArray:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -57,12 +57,24 @@ class SlackEvidence(OfRows):
     alpha_shares: int = 0
     """How many share the error at least, looked at or not."""
     start: int = 0
+    leaves_out_zeros: ClassVar[bool] = True
     kept: dict[str, tuple[Any, Any]] = field(default_factory=dict, init=False, repr=False)
     """What was moved to the host last: those who ask for the same again need not wait for a device."""
 
     def __post_init__(self) -> None:
         if not self.stages:
             object.__setattr__(self, "stages", (Stage(NO_END, tuple(range(len(self.nulls)))),))
+
+    @staticmethod
+    def from_data(data: Any, counts: Counts) -> tuple[SlackEvidence, Any]:
+        """Return the evidence of signs as a plan asks for it."""
+        return beyond_effect(data, counts).staged(first_error(data.plan)), data
+
+    @staticmethod
+    def intervals(levels: list[FloatArray], wanted: Sequence[int], plan: Plan, *, error: float) -> FloatArray:
+        """Return `all_sizes` of the wanted levels, of the side that is asked for."""
+        side, used = plan.question.side, [levels[level] for level in wanted]
+        return np.stack(side.interval(*all_sizes(used, error=error * 2 / side.number, bad_rows=plan.bad_rows)))
 
     @property
     def n_hypotheses(self) -> int:
@@ -300,14 +312,6 @@ def strongest_signs(plan: Plan, counts: Counts, signs: SlackEvidence | None = No
     return beta, np.array(sizes, dtype=np.intp)[best]
 
 
-LEAVES_OUT_ZEROS = True
-
-
-def from_data(data: Any, counts: Counts) -> tuple[SlackEvidence, Any]:
-    """Return the evidence of signs as a plan asks for it."""
-    return beyond_effect(data, counts).staged(first_error(data.plan)), data
-
-
 def beyond_effect(data: Any, counts: Counts) -> SlackEvidence:
     """Return the evidence of signs, of bucket means less the null value or beyond the smallest effect that matters."""
     plan, least = data.plan, data.plan.question.min_effect
@@ -318,12 +322,6 @@ def beyond_effect(data: Any, counts: Counts) -> SlackEvidence:
         for sign in plan.question.side.signs
     ]
     return parts[0] if len(parts) == 1 else beside(*parts)
-
-
-def intervals(levels: list[FloatArray], wanted: Sequence[int], plan: Plan, *, error: float) -> FloatArray:
-    """Return `all_sizes` of the wanted levels, of the side that is asked for."""
-    side, used = plan.question.side, [levels[level] for level in wanted]
-    return np.stack(side.interval(*all_sizes(used, error=error * 2 / side.number, bad_rows=plan.bad_rows)))
 
 
 def beside(one: SlackEvidence, other: SlackEvidence) -> SlackEvidence:

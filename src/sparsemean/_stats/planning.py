@@ -102,15 +102,15 @@ MISSING = ("raise", "omit")
 
 
 class KnownTest(NamedTuple):
-    """A test of centres of one sample: the file of ``_evidence`` that has it, and what it looks at."""
+    """A test of centres of one sample: the file and class of ``_evidence`` that have it, and what it looks at."""
 
-    file: str
+    evidence: str
     called: str
 
 
 TESTS = {
-    "ranks": KnownTest("signed_ranks", "signed ranks"),
-    "buckets": KnownTest("signs", "signs of buckets of {sizes}"),
+    "ranks": KnownTest("signed_ranks.SignedRankEvidence", "signed ranks"),
+    "buckets": KnownTest("signs.SlackEvidence", "signs of buckets of {sizes}"),
 }
 """Tests of centres of one sample by what ``test=`` calls them. Means have one of their own, "sums"."""
 TARGETS = ("centre", "mean")
