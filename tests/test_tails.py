@@ -11,12 +11,15 @@ from scipy import stats
 from sparsemean import SparseMeanDifference, certify
 from sparsemean._kernels.rank_transforms import majorant, spread
 from sparsemean._stats.nulls import log_tails as group_tails
-from sparsemean._stats.signed_ranks import FARTHEST, caps_of, log_tails
+from sparsemean._stats.signed_ranks import FARTHEST, LARGE, caps_of, log_tails
 
 import exact_tails as exact
 import tail_search
 
-TOO_LARGE = 1e-6
+
+def too_large(N: int) -> float:
+    """By how much a logarithm may exceed that of the tail: of very many values it is a bound."""
+    return 1e-6 if N <= LARGE else 0.15
 
 
 NUMBERS = np.geomspace(129, 12_000, 40).astype(int).tolist()
@@ -33,7 +36,7 @@ def test_next_to_the_mean_no_tail_is_too_small_or_rises(numbers: list[int]) -> N
             assert np.isfinite(found).all()
             assert (np.diff(found) <= 0).all()
             assert (found >= truth - 1e-15).all()
-            assert (found[1:] <= truth[1:] + TOO_LARGE).all()  # it is 1 next to the mean
+            assert (found[1:] <= truth[1:] + too_large(N)).all()  # it is 1 next to the mean
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -47,7 +50,7 @@ def test_random_sums_have_tails_that_are_not_too_small(seed: int) -> None:
         found, truth = np.exp(log_tails(np.full(sums.size, N), cap, sums)), exact.signed_tails(N, cap, sums)
         assert (np.diff(found) <= 0).all()
         assert (found >= truth - 1e-14).all()
-        assert (found <= truth * math.exp(TOO_LARGE) + 1e-14).all()
+        assert (found <= truth * math.exp(too_large(N)) + 1e-14).all()
 
 
 LUMPED = [(3612, 361), (5042, 504), (5042, 649), (6000, 600), (9000, 900), (14_990, 1499), (15_010, 1501)]
@@ -61,7 +64,7 @@ def test_far_sums_have_tails_that_are_not_too_small(N: int, cap: int) -> None:
     truth = np.array([exact.signed_log_tail(N, cap, int(least)) for least in sums])
     excess = log_tails(np.full(sums.size, N), cap, sums) - truth
     assert (excess > 0).all()
-    assert (excess < np.where(truth > FARTHEST, TOO_LARGE, -0.02 * truth)).all()
+    assert (excess < np.where(truth > FARTHEST, too_large(N), -0.02 * truth)).all()
 
 
 def forged(seed: int, N: int = 18_880, bad_rows: int = 189) -> tuple[np.ndarray, int]:
