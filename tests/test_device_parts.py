@@ -111,7 +111,7 @@ PARTITIONS = {
 @pytest.mark.parametrize("null", [False, True])
 @pytest.mark.parametrize("partition", PARTITIONS.values(), ids=PARTITIONS)
 def test_bucket_means_of_a_few_columns(partition: Partition, null: bool, order: str, kind: str) -> None:
-    values, there = laid_out(partition.n_rows, kind, order)
+    values, there = laid_out(partition.order.size, kind, order)
     columns = np.array([7, 0, 3])
     shift = np.array([0.5, -3e3, 1e-300]) if null else None
     options = {} if shift is None else {"null": shift, "precision": 2.0 ** gpu.PRECISION[kind]}

@@ -142,7 +142,7 @@ def bucket_means(result: Estimate, X: FloatArray) -> FloatArray:
     bucket = result.bucket_of_row
     if result.plan.walk.dealing == "blocks":
         bucket = bucket // (result.plan.bucket_sizes[-1] // result.plan.bucket_sizes[0])
-    assert partition.n_rows == len(X)
+    assert partition.order.size == len(X)
     return pd.DataFrame(X).groupby(bucket).mean().to_numpy()
 
 

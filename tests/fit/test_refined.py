@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sparsemean import baselines
-from sparsemean._fit.refinement import PUBLISHED, auto, check, name_of, refined
+from sparsemean._fit.refinement import PUBLISHED, auto, check, refined
 from sparsemean._util.records import FloatArray, LocationEstimate
 from sparsemean.errors import InputError
 
@@ -93,7 +93,7 @@ def test_other_errors_of_a_function_are_its_own() -> None:
 
 @pytest.mark.parametrize("refine", [None, "auto", "gd", "filter", "median", max, partial(max)])
 def test_what_is_accepted(refine: Any) -> None:
-    assert check(refine) is refine
+    assert check(refine)[0] is refine
 
 
 @pytest.mark.parametrize("refine", ["", "Auto", "none", "nonsense", 3, ("gd",), True, b"gd", np.array(["gd"])])
@@ -112,4 +112,4 @@ def test_names_in_a_plan() -> None:
         def __call__(self, rows: FloatArray, contamination: float) -> FloatArray:
             return rows.mean(axis=0) * (contamination < 1)
 
-    assert [name_of(r) for r in (None, "gd", max, Method(), partial(max))] == ["", "gd", "max", "Method", "partial"]
+    assert [check(r)[1] for r in (None, "gd", max, Method(), partial(max))] == ["", "gd", "max", "Method", "partial"]

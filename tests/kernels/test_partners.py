@@ -207,15 +207,15 @@ def sorted_rows(rng: np.random.Generator, n: int, kind: str) -> Iterator[npt.NDA
 
 def starts(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
     for block in sorted_rows(rng, n, kind):
-        yield from ((block, by_median, np.zeros(4)) for by_median in (False, True))
+        yield from ((block, np.zeros(4), by_median) for by_median in (False, True))
 
 
 def centres(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
     for block in sorted_rows(rng, n, kind):
         middle = np.array([x[np.isfinite(x)][x.size // 3 : x.size // 3 + 1].sum() for x in block])
         for kinds in (np.full(4, -1), np.array([0, 1, 2, 1])):
-            yield (block, middle, kinds, np.array([1.0, 3.0]), np.array([1.4826, 10.0, 0.3]), 8,
-                   np.zeros((4, 3)), np.zeros((4, 3)), np.zeros(4, dtype=np.int8))  # fmt: skip
+            yield (block, middle, kinds, np.zeros((4, 3)), np.zeros((4, 3)), np.zeros(4, dtype=np.int8),
+                   np.array([1.0, 3.0]), np.array([1.4826, 10.0, 0.3]), 8)  # fmt: skip
 
 
 def likelihoods(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
@@ -376,7 +376,7 @@ def agree(answers: tuple[Any, Any], ours: list[Any], theirs: list[Any]) -> None:
 
 def agree_on_centres(ours: list[Any], theirs: list[Any]) -> None:
     """Student-t centres come of sums in any order; Hodges–Lehmann ones have the same bits."""
-    for mine, other in zip(ours[6:], theirs[6:], strict=True):
+    for mine, other in zip(ours[3:6], theirs[3:6], strict=True):
         np.testing.assert_array_equal(mine.T[0], other.T[0])
         np.testing.assert_allclose(mine, other, rtol=1e-9, atol=1e-12)
 

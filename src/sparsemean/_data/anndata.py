@@ -14,7 +14,7 @@ from sparsemean._data import chunked, hdf5, table
 from sparsemean._data.chunked import MakeSource, StoredArray, StoredGroup, is_group, pick, source_of
 from sparsemean._data.matrices import read_sparse
 from sparsemean._data.repeats import chosen, likely, repeated
-from sparsemean._data.source import Array, ColumnSubset, Source, cut
+from sparsemean._data.source import Array, ColumnSubset, Source
 from sparsemean._data.table import (
     OF_ROWS,
     FileContext,
@@ -25,6 +25,7 @@ from sparsemean._data.table import (
     check_feature_names,
     unique_names,
 )
+from sparsemean._kernels.memory_layout import cut
 from sparsemean._util.checks import list_names
 from sparsemean.errors import InputError
 

@@ -23,9 +23,10 @@ from sparsemean._data.dialect import (
     swapped,
 )
 from sparsemean._data.repeats import MOST_LOOKED_AT, Layout, doubts, layout_of, not_numeric, note_left_out, repeated
-from sparsemean._data.source import Array, Dense, cut
+from sparsemean._data.source import Array, Dense
 from sparsemean._data.table import FileContext, Names, ReadOptions, Table, as_names, check_feature_names
 from sparsemean._kernels import cells, compiling
+from sparsemean._kernels.memory_layout import cut
 from sparsemean._util.files import Unpacked
 from sparsemean.errors import InputError
 

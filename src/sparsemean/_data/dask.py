@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from sparsemean._data import open_file
-from sparsemean._data.source import AT_ONCE, Array, Source, as_dense, cut
+from sparsemean._data.source import AT_ONCE, Array, Source, as_dense
 from sparsemean._data.table import Fingerprint, ReadOptions, Table, check_feature_names, check_matrix, fingerprint_of
+from sparsemean._kernels.memory_layout import cut
 from sparsemean._util.cluster import run
 from sparsemean._util.records import BLOCK, FloatArray, IntArray
 from sparsemean.errors import InputError

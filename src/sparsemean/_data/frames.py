@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from sparsemean._data.repeats import MOST_LOOKED_AT, Layout, doubts, layout_of, not_numeric, note_left_out, repeated
-from sparsemean._data.source import Array, Dense, Source, cut
+from sparsemean._data.source import Array, Dense, Source
 from sparsemean._data.table import (
     NOTHING,
     FileContext,
@@ -24,7 +24,7 @@ from sparsemean._data.table import (
     check_matrix,
     unique_names,
 )
-from sparsemean._kernels.memory_layout import precision_of
+from sparsemean._kernels.memory_layout import cut, precision_of
 from sparsemean._util.files import refuse_endless
 from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError, require

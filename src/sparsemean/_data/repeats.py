@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._data.source import cut
 from sparsemean._data.table import ReadOptions
+from sparsemean._kernels.memory_layout import cut
 from sparsemean._util.checks import is_missing, list_names
 from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._kernels.memory_layout import is_native, precision_of
+from sparsemean._kernels.memory_layout import cut, is_native, precision_of
 from sparsemean._kernels.rounding import Grid, grid_of
 from sparsemean._util.records import FloatArray, IntArray
 
@@ -320,12 +320,6 @@ def _alike(values: Array) -> memoryview:
 def as_dense(block: Block) -> Array:
     """Return a block with its zeros filled in."""
     return block if isinstance(block, np.ndarray) else block.toarray()
-
-
-def cut(total: int, width: int, grain: int) -> list[slice]:
-    """Cut range(total) into pieces of about ``width``, whole grains each; the last one may be shorter."""
-    width = max(grain, width // grain * grain)
-    return [slice(a, min(a + width, total)) for a in range(0, total, width)]
 
 
 def runs(columns: IntArray, gap: int, most: int) -> list[Run]:

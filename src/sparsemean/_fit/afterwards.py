@@ -200,7 +200,7 @@ def intervals_of(
     ends = data.means(columns, work, data.buckets.partition.depth).T
     if estimate.shift is not None:
         null = estimate.shift[columns][:, np.newaxis]
-        ends = rounding.settle(ends, 0.0, null, precision=data.precision)
+        ends = rounding.settle(ends, 0.0, null, precision=data.buckets.precision)
     ends[np.isin(columns, support) & ~ends.any(axis=1)] = np.nan
     return ends if estimate.shift is None else ends + estimate.shift[columns][:, np.newaxis]
 

@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._data.dask import Dask
-from sparsemean._data.source import Array, Source, cut
+from sparsemean._data.source import Array, Source
+from sparsemean._kernels.memory_layout import cut
 from sparsemean._kernels.rounding import centred
 from sparsemean._stats import standardized
 from sparsemean._stats.arrays import some_rows

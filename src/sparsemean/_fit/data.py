@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from sparsemean._counts.engines import Progress, Work, engine_of
-from sparsemean._data.source import TAKEN_AT_ONCE, ColumnCache, Source, cut
+from sparsemean._data.source import TAKEN_AT_ONCE, ColumnCache, Source
 from sparsemean._data.table import Table
 from sparsemean._evidence.signed_ranks import RankSums, rank_sums
 from sparsemean._kernels import rounding
 from sparsemean._kernels.compiling import plainly
-from sparsemean._kernels.memory_layout import Array, count_threads, each
+from sparsemean._kernels.memory_layout import Array, count_threads, cut, each
 from sparsemean._stats import path
 from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.signed_ranks import caps_of
@@ -62,11 +63,13 @@ class FitData:
     table: Table
     buckets: BucketSpec
     plan: Plan
+    source: Source
+    """What single columns are read from: the table's, or where some are kept if the table does not lie in memory."""
     seed: int = 0
     units: IntArray | None = None
     n_jobs: int | None = None
-    cache: ColumnCache | HeldColumns | None = None
-    """Columns that were kept when all values were read, or read since, where the table does not lie in memory."""
+    spread: bool = False
+    """Whether columns are too long to be put together here, and stay with workers."""
     chosen: IntArray | None = None
     """The units that are looked at; None for all."""
     nonzero: IntArray | None = None
@@ -78,28 +81,14 @@ class FitData:
     ) -> FitData:
         """Assign the rows of a table to buckets."""
         partition, question = assign_buckets(plan, seed, units), plan.question
-        buckets = BucketSpec(partition, question.null, question.missing == "omit")
-        return cls(table, buckets, plan, seed=seed, units=units, n_jobs=n_jobs)
-
-    @property
-    def precision(self) -> float:
-        """Relative precision of the values."""
-        return self.buckets.precision or self.table.source.precision
-
-    @property
-    def source(self) -> Source:
-        """What single columns are read from."""
-        return self.table.source if self.cache is None else self.cache
-
-    @property
-    def spread(self) -> bool:
-        """Whether columns are too long to be put together here, and stay with workers."""
-        source = self.table.source
-        return source.engine == "dask" and source.shape[0] > SPREAD and self.units is None
+        source = table.source
+        buckets = BucketSpec(partition, question.null, question.missing == "omit", source.precision)
+        spread = source.engine == "dask" and source.shape[0] > SPREAD and units is None
+        return cls(table, buckets, plan, source, seed=seed, units=units, n_jobs=n_jobs, spread=spread)
 
     def columns(self, columns: IntArray, *, kept: IntArray | None = None, about: FloatArray | None = None) -> Columns:
         """Return `values` of some rows, ``about`` numbers of their own, where workers have them."""
-        held = cast("HeldColumns", self.cache)
+        held = cast("HeldColumns", self.source)
         flags = None if kept is None or kept.size == self.plan.n_units else np.zeros(self.plan.n_units, dtype=bool)
         if flags is not None:
             flags[kept] = True
@@ -113,13 +102,13 @@ class FitData:
         counts, values = engine_of(source, self.n_jobs, progress).count(self.table, self.buckets, keep=kept)
         if keep is None:
             return counts, self
-        cache: Any = None if values is None else ColumnCache(source, keep, values)
+        source = source if values is None else ColumnCache(source, keep, values)
         if self.spread:
             from sparsemean._fit.by_workers import HeldColumns
 
-            cache = HeldColumns(cast("Dask", source))
+            source = HeldColumns(cast("Dask", source))
         buckets = replace(self.buckets, skip_missing=counts.missing is not None)
-        return counts, replace(self, cache=cache, buckets=buckets)
+        return counts, replace(self, source=source, buckets=buckets)
 
     def means(self, columns: IntArray, work: Work, depth: int = 1) -> FloatArray:
         """Put side by side what ``work`` makes of the bucket means of ``columns``; an empty bucket's is NaN."""
@@ -148,16 +137,11 @@ class FitData:
         else:
             rows = np.ascontiguousarray(rows)  # sums then have one order, whatever the layout of the table
             if self.buckets.null is not None:
-                rows = rounding.centred(rows, self.buckets.null[columns], self.precision)
+                rows = rounding.centred(rows, self.buckets.null[columns], self.buckets.precision)
         if self.nonzero is not None and self.nonzero.size:
             at = np.flatnonzero(np.isin(columns, self.nonzero))
             rows[:, at] = np.where(rows[:, at] == 0, np.nan, rows[:, at])
         return rows
-
-    def values_of(self, columns: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
-        """Yield `values` a good many columns at a time."""
-        for part in self.source.taken_together(columns):
-            yield part, self.values(part)
 
     def rows_of(self, columns: IntArray, about: FloatArray | None = None) -> Any:
         """Return `values` less a number each: where they lie, on a device, if nothing is missing; or a `RowReader`.
@@ -183,20 +167,19 @@ class FitData:
     def rank_sums(self, columns: IntArray, *, keep_zeros: bool = False) -> RankSums:
         """Rank the values of ``columns`` less their null values, or the means of subjects."""
         caps, rows = caps_of(self.plan.n_units), 1 if self.units is None else int(np.bincount(self.units).max())
-        precision = self.precision + rounding.DOUBLES * rows / rounding.ROUNDING  # a mean is off by more, as its sum is
+        # A mean is off by more than a value, as its sum is.
+        precision = self.buckets.precision + rounding.DOUBLES * rows / rounding.ROUNDING
         found = [rank_sums(np.empty((self.plan.n_units, 0)), caps)]
-        for piece, values in self.values_of(columns):
-            looked_at = values if self.chosen is None else values[self.chosen]
-
-            null = None if self.buckets.null is None else self.buckets.null[piece]
-
-            def work(part: slice, values: FloatArray = looked_at, null: FloatArray | None = null) -> RankSums:
-                subtracted = None if null is None else null[part]
-                return rank_sums(
-                    values[:, part], caps, keep_zeros=keep_zeros, subtracted=subtracted, precision=precision
+        for piece in self.source.taken_together(columns):
+            values = self.values(piece) if self.chosen is None else self.values(piece)[self.chosen]
+            tasks = [
+                partial(
+                    rank_sums, values[:, part], caps, keep_zeros=keep_zeros, precision=precision,
+                    subtracted=None if self.buckets.null is None else self.buckets.null[piece[part]],
                 )
-
-            found += each(work, cut(piece.size, RANKED_AT_ONCE, 1), count_threads(self.n_jobs))
+                for part in cut(piece.size, RANKED_AT_ONCE)
+            ]  # fmt: skip
+            found += each(operator.call, tasks, count_threads(self.n_jobs))
         return RankSums(*(np.concatenate(parts, axis=-1) for parts in zip(*found, strict=True)))
 
     def bucket_means(self, columns: IntArray) -> FloatArray:
@@ -216,7 +199,7 @@ class FitData:
             np.add.at(sizes, self.units, np.abs(away))
             of_units = np.bincount(self.units)[:, np.newaxis]
             sums = rounding.settle(
-                sums, sizes, self.buckets.null[columns], precision=self.precision, there=counts, rows=of_units
+                sums, sizes, self.buckets.null[columns], precision=self.buckets.precision, there=counts, rows=of_units
             )
         with np.errstate(invalid="ignore"):
             return np.asarray(sums / counts)
@@ -225,9 +208,9 @@ class FitData:
         """Keep ``columns`` too, read now; not if they lie in memory or are too many to hold."""
         all_rows_needed = self.plan.question.refine or self.plan.question.screen_rows
         few = columns.size * self.plan.n_rows <= TAKEN_AT_ONCE
-        if self.cache is None or not (few or all_rows_needed):
+        if self.source is self.table.source or not (few or all_rows_needed):
             return self
-        return replace(self, cache=self.cache.adding(columns))
+        return replace(self, source=cast("ColumnCache | HeldColumns", self.source).adding(columns))
 
     def subset(self, plan: Plan, units: IntArray) -> FitData:
         """Return the rows of some ``units`` only (rows, where there are no groups), dealt anew."""

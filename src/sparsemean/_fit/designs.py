@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._data.source import AT_ONCE, Dense, as_dense, cut, find_non_finite
+from sparsemean._data.source import AT_ONCE, Dense, as_dense, find_non_finite
 from sparsemean._data.table import Names, Table, as_names
+from sparsemean._kernels.memory_layout import cut
 from sparsemean._kernels.rounding import Grid, difference, of_size, on_grid
 from sparsemean._util.checks import is_missing, list_names, pluralize
 from sparsemean._util.records import FloatArray, IntArray

@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._data.gpu import DeviceArray, counted_there
-from sparsemean._data.source import TAKEN_AT_ONCE, cut
+from sparsemean._data.source import TAKEN_AT_ONCE
 from sparsemean._evidence import signs
 from sparsemean._fit.data import FitData
 from sparsemean._kernels import gpu, rounding
 from sparsemean._kernels.gpu_blocks import Columns
+from sparsemean._kernels.memory_layout import cut
 from sparsemean._stats import assumptions
 from sparsemean._stats.signed_ranks import REPEAT_SHARE
 from sparsemean._util.plans import Plan
@@ -86,7 +87,7 @@ def columns_there(data: FitData, features: IntArray, about: FloatArray | None = 
     xp = gpu.cupy()
     values = source.plain(source.values[:, xp.asarray(features)]).astype(np.float64)
     if data.buckets.null is not None:
-        values = rounding.centred(values, xp.asarray(data.buckets.null[features]), data.precision, xp)
+        values = rounding.centred(values, xp.asarray(data.buckets.null[features]), data.buckets.precision, xp)
     return values if about is None else values - xp.asarray(about)
 
 

@@ -177,10 +177,10 @@ def estimate_from_sketch(sketch: Sketch, X: Any = None, *, n_jobs: int | None = 
     if plan.question.null is not None and not comes_once:
         data = as_counted(data, counts, np.arange(min(sketch.n_features, ENOUGH)))
     decision, _ = infer(data, counts)
-    columns = np.union1d(screening.screening_columns(data), decision.support)
+    columns = np.union1d(screening.screening_columns(table, screen_rows=plan.question.screen_rows), decision.support)
     if not table.source.in_memory:
         values = _take_once(iter(X), sketch, columns) if comes_once else table.source.take(columns)
-        data = replace(data, cache=ColumnCache(table.source, columns, values))
+        data = replace(data, source=ColumnCache(table.source, columns, values))
     data = as_counted(data, counts, columns)
     ranges, notes = plan.walk.ranges, tuple[str, ...]()
     if ranges not in ((), ((0, plan.n_rows),)):
@@ -283,8 +283,8 @@ def as_counted(
     """
     if not columns.size:
         return data
-    precisions = (data.precision,) if data.buckets.null is None else dict.fromkeys((data.precision, *PRECISIONS))
-    for precision in precisions:
+    others = () if data.buckets.null is None else PRECISIONS
+    for precision in dict.fromkeys((data.buckets.precision, *others)):
         told = replace(data, buckets=replace(data.buckets, precision=precision))
         other = _unlike(told, counts, columns)
         if not other.size:

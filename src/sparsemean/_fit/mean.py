@@ -12,7 +12,7 @@ import numpy as np
 
 from sparsemean._counts.engines import Progress, engine_of
 from sparsemean._data import as_table
-from sparsemean._data.source import AT_ONCE, Dense, cut, find_non_finite
+from sparsemean._data.source import AT_ONCE, Dense, find_non_finite
 from sparsemean._data.table import Table
 from sparsemean._evidence import means
 from sparsemean._evidence.means import GroupSums, MeanContrast
@@ -21,6 +21,7 @@ from sparsemean._fit.data import FitData, Values, one_valued
 from sparsemean._fit.pipeline import OneSample
 from sparsemean._fit.refinement import Refinement
 from sparsemean._kernels import influence
+from sparsemean._kernels.memory_layout import cut
 from sparsemean._stats import nulls
 from sparsemean._stats.decision import Decision, decide_planned, error_after_selection
 from sparsemean._util.checks import one_number_each, pluralize, unit_name

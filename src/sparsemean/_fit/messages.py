@@ -86,11 +86,10 @@ def of_precision(data: FitData, support: IntArray) -> list[str]:
     if data.buckets.null is None or data.spread:
         return []
     coarse = [support[:0]]
-    for columns, values in data.values_of(support[data.buckets.null[support] != 0]):
-        low, high = np.nanquantile(values, (0.1, 0.9), axis=0)
-        away = (
-            data.precision * np.abs(data.buckets.null[columns]) * INNER / np.maximum(high - low, np.finfo(float).tiny)
-        )
+    for columns in data.source.taken_together(support[data.buckets.null[support] != 0]):
+        low, high = np.nanquantile(data.values(columns), (0.1, 0.9), axis=0)
+        between = np.maximum(high - low, np.finfo(float).tiny)
+        away = data.buckets.precision * np.abs(data.buckets.null[columns]) * INNER / between
         coarse.append(columns[np.sqrt(data.plan.n_units) * away > np.sqrt(SHOWN)])
     found = np.concatenate(coarse)
     if not found.size:

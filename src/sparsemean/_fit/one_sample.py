@@ -21,7 +21,7 @@ from sparsemean._fit import designs, messages
 from sparsemean._fit.data import FitData, Values, one_valued
 from sparsemean._fit.mean import Means
 from sparsemean._fit.pipeline import OneSample, parts_of
-from sparsemean._fit.refinement import Refinement, check, name_of
+from sparsemean._fit.refinement import Refinement, check
 from sparsemean._fit.screening import ScreeningResult, locate_features, screening_columns
 from sparsemean._kernels import rounding
 from sparsemean._stats import decision, path, planning
@@ -85,11 +85,11 @@ def plan_of(
         raise InputError("option", f"be one of {', '.join(sorted(_plan_options() | named))}", repr(unknown[0]))
     if not isinstance(screen_rows, (bool, np.bool_)):
         raise InputError("screen_rows", "be True or False", repr(screen_rows))
-    method, plan = check(refine), planning.plan_fit(n, d, n_units=n_units, **options)
+    (method, name), plan = check(refine), planning.plan_fit(n, d, n_units=n_units, **options)
     question = replace(
         plan.question,
         screen_rows=bool(screen_rows),
-        refine=name_of(method),
+        refine=name,
         refine_on=planning.one_of(refine_on, ("rows", "buckets"), argument="refine_on"),
         null=one_number_each(null, d, argument="null"),
     )
@@ -151,7 +151,7 @@ class Centres(OneSample):
     @classmethod
     def of(cls, data: FitData, progress: Progress | None = None, **parts: Any) -> Centres:
         """Count the signs of one sample, rank what they do not rule out, and select."""
-        wanted = screening_columns(data)
+        wanted = screening_columns(data.table, screen_rows=data.plan.question.screen_rows)
         if data.plan.question.test == "ranks" and filter_of(data.plan) >= 1:  # all are ranked, whatever their signs say
             wanted = np.arange(data.plan.n_features)
         counts, data = data.count(wanted, progress)
@@ -278,7 +278,8 @@ def _support_values(data: FitData, support: IntArray, counts: Counts) -> Values:
     value, low, high, other = found
     if data.buckets.null is not None:  # what is made of two values may miss the null value by rounding too
         value, low, high = (
-            rounding.settle(x, 0.0, data.buckets.null[support], precision=data.precision) for x in (value, low, high)
+            rounding.settle(x, 0.0, data.buckets.null[support], precision=data.buckets.precision)
+            for x in (value, low, high)
         )
     mean[support] = value + offset[support]
     # Only values that are the null value make an interval end there. Tests look at the others alone, the interval is

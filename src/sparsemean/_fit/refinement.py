@@ -22,25 +22,25 @@ PUBLISHED = {"gd": "dense_gd", "filter": "sparse_filter"}
 """Names that the paper's full algorithms go by."""
 
 
-def check(refine: Any) -> Refinement:
-    """Return ``refine`` if it is None, "auto", the name of a compared method, or a callable.
+def check(refine: Any) -> tuple[Refinement, str]:
+    """Return ``refine`` if it is None, "auto", the name of a compared method, or a callable; and what a plan calls it.
 
-    A compared method given as such, ``baselines.median``, is taken by its name.
+    A compared method given as such, ``baselines.median``, is taken by its name. None is called nothing.
     """
     if hasattr(refine, "facts"):
-        return str(refine.facts.name)
-    if refine is None or callable(refine) or (isinstance(refine, str) and refine in ("auto", *PUBLISHED)):
-        return refine  # type: ignore[no-any-return]
+        return str(refine.facts.name), str(refine.facts.name)
+    if callable(refine):
+        return refine, name_of(refine)
+    if refine is None or (isinstance(refine, str) and refine in ("auto", *PUBLISHED)):
+        return refine, refine or ""
     otherwise = f"'auto', {', '.join(map(repr, PUBLISHED))}, None or a function of X and contamination"
     baselines.get(refine, argument="refine", otherwise=otherwise)
-    return str(refine)
+    return str(refine), str(refine)
 
 
-def name_of(refine: Refinement) -> str:
-    """Return what a plan calls a refinement; empty for none."""
-    if callable(refine):
-        return str(getattr(refine, "__name__", type(refine).__name__))
-    return refine or ""
+def name_of(function: Callable[[FloatArray, float], Any]) -> str:
+    """Return the name of a function, or of the class of what is called like one."""
+    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def refined(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparsemean._counts.engines import Progress
+from sparsemean._data.table import Table
 from sparsemean._fit.data import FitData, Values
 from sparsemean._fit.refinement import Refinement, refined, with_workers
 from sparsemean._stats import assumptions, directions, factors, row_scores
@@ -72,33 +73,24 @@ class ScreeningResult:
         return min(plan.contamination, self.left / self.kept.size) if rejected else plan.contamination
 
 
-def screening_columns(data: FitData) -> IntArray:
-    """Return the columns that rows are judged by where they are off the support: known before anything is read.
+def screening_columns(table: Table, *, screen_rows: bool = True) -> IntArray:
+    """Return the columns that rows are judged by where they are off the support: all of a few, else runs of neighbours.
 
-    They do not depend on the seed, so that neither do the suspects.
+    They are known before anything is read and do not depend on the seed, so that neither do the suspects.
     """
-    return sample_columns(*data.table.shape) if data.plan.question.screen_rows else np.empty(0, dtype=np.intp)
-
-
-def sample_columns(n: int, d: int) -> IntArray:
-    """Return the columns, of d with n rows each, that rows are judged by: all of a few, else runs of neighbours."""
+    n, d = table.shape
     most = min(MOST_COLUMNS, max(LEAST_COLUMNS, MOST_VALUES // n))
-    if d <= most:
-        return np.arange(d)
+    if d <= most or not screen_rows:
+        return np.arange(d if screen_rows else 0)
     strata = np.linspace(0, d - RUN, most // RUN + 1)
     first = np.random.default_rng(0).uniform(strata[:-1], strata[1:]).astype(np.intp)
     return np.unique(first[:, np.newaxis] + np.arange(RUN))
 
 
-def most_listed(n_units: int) -> int:
-    """Return how many units may be listed as bad: fewer than half of them. More than a fifth are not allowed for."""
-    return (n_units - 1) // 2
-
-
 def screen(data: FitData, support: IntArray, *, about: FloatArray | None = None) -> ScreeningResult:
     """Judge rows by features off the support, whose means are known; by all of them ``about`` centres of them."""
     plan, off = data.plan, "" if about is not None else " off the support"
-    columns = screening_columns(data)
+    columns = screening_columns(data.table, screen_rows=plan.question.screen_rows)
     columns = np.setdiff1d(columns, support) if about is None else columns
     none = row_scores.row_scores(np.zeros(plan.n_rows), {}, {})
     trusted = ScreeningResult(none, np.arange(plan.n_units), plan.bad_rows)
@@ -129,7 +121,8 @@ def _standardized(
 def _judged_by(data: FitData, before: ScreeningResult, table: StandardizedRows, *, where: str) -> ScreeningResult:
     """Return what was known of the rows and what a table of those that are left says of them; scores only grow."""
     n, left = data.plan.n_units, before.kept
-    judged = row_scores.judge_rows(table, most=max(0, most_listed(n) - (n - left.size)))
+    # Fewer than half of all units are listed; more than a fifth are not allowed for.
+    judged = row_scores.judge_rows(table, most=max(0, (n - 1) // 2 - (n - left.size)))
     scores, suspects = np.zeros(n), left[judged.suspects].tolist()
     scores[left] = judged.scores
     kinds, why = (dict(zip(suspects, told, strict=True)) for told in (judged.kinds, judged.reasons))
@@ -191,8 +184,8 @@ def flag_skewed(data: FitData, screening: ScreeningResult, support: IntArray) ->
         flags[support] = np.concatenate(data.columns(support, kept=screening.kept).over_columns(skew_flags))
         return flags
     rows = None if screening.kept.size == data.plan.n_units else screening.kept
-    for columns, values in data.values_of(support):
-        flags[columns] = skew_flags(values, rows, n_jobs=data.n_jobs)
+    for columns in data.source.taken_together(support):
+        flags[columns] = skew_flags(data.values(columns), rows, n_jobs=data.n_jobs)
     return flags
 
 
@@ -202,7 +195,7 @@ def neighbours_alike(data: FitData, screening: ScreeningResult, support: IntArra
     Where they do they are judged again given the columns by which they are sorted, which are returned as well if that
     explains it. NaN where the only column that varies is sorted: then nothing can be said.
     """
-    sampled = screening_columns(data)
+    sampled = screening_columns(data.table, screen_rows=data.plan.question.screen_rows)
     off = np.setdiff1d(sampled, support)
     known = off.size >= TOO_FEW
     columns = off if known else sampled
@@ -279,15 +272,18 @@ def locate_features(
 
     Methods that cannot do with gaps are given ``centre`` in their place, the median by default.
     """
-    plan, taken_out = data.plan, ""
+    plan, taken_out, share = data.plan, "", screening.share(data.plan)
+    X: Any
     if not features.size:
         return LocationEstimate(np.empty(0))
     if plan.question.refine_on == "buckets" and method is not None:
         X = data.bucket_means(features)
         share = plan.bad_rows / X.shape[0]
+    elif data.spread and method in (None, "auto"):
+        X = data.keep(features).columns(features, kept=screening.kept)
     else:
-        X = _rows_left(data, screening, features, method=method)
-        share = screening.share(plan)
+        X = data.rows_of(features) if method == "auto" else data.values(features)
+        X = X[near(X, screening.kept)]
     if share >= 0.5:
         rule = "leave most buckets without a bad row"
         raise InputError("refine_on", rule, f"{plan.bad_rows} bad rows for {X.shape[0]} buckets", "refine on rows")
@@ -304,14 +300,6 @@ def locate_features(
         done = "left out of each centre" if how == "auto" else "filled with the median of bucket means for it"
         located = located.said(f"{located.how}; {gaps:,} of {X.shape[0] * X.shape[1]:,} values were missing and {done}")
     return located.said(f"{taken_out}: {located.how}") if taken_out else located
-
-
-def _rows_left(data: FitData, screening: ScreeningResult, features: IntArray, *, method: Refinement) -> Any:
-    """Return the rows that are left of some features: on a device, or with workers, where these are the default's."""
-    if data.spread and method in (None, "auto"):
-        return data.keep(features).columns(features, kept=screening.kept)
-    X = data.rows_of(features) if method == "auto" else data.values(features)
-    return X[near(X, screening.kept)]
 
 
 def _without_factors(data: FitData, screening: ScreeningResult, features: IntArray, *, X: Any) -> tuple[Any, str]:

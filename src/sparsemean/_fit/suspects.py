@@ -8,7 +8,7 @@ import numpy as np
 
 from sparsemean._evidence.groups import GroupTest
 from sparsemean._evidence.ranks import REST, Contrast
-from sparsemean._fit.screening import most_listed, sample_columns
+from sparsemean._fit.screening import screening_columns
 from sparsemean._stats import label_scores, row_scores
 from sparsemean._stats.arrays import group_indices, medians
 from sparsemean._stats.decision import Decision
@@ -40,12 +40,11 @@ def rows_off(design: Design) -> RowScores:
 
     It is the label whose medians are nearest: a row with a wrong label is at home in another group, and not off.
     """
-    columns = sample_columns(*design.table.shape)
+    columns = screening_columns(design.table)
     values = design.table.source.take(columns)
-    most = most_listed(design.codes.size)
     with np.errstate(over="ignore", invalid="ignore"):  # what is too far is infinite; infinite units say nothing
         away = values - _nearest_medians(values, design.codes)
-    return row_scores.score_rows(away, most=most, features=columns)
+    return row_scores.score_rows(away, most=(design.codes.size - 1) // 2, features=columns)
 
 
 def _nearest_medians(values: FloatArray, codes: IntArray) -> FloatArray:

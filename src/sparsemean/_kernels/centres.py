@@ -7,7 +7,7 @@ bit, as both are sums of two values found by their rank. Student-t centres solve
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -292,7 +292,7 @@ def present(y: FloatArray) -> FloatArray:
 
 
 @compiled(plain="itself")
-def start_rows(block: FloatArray, by_median: bool, start: FloatArray) -> None:
+def start_rows(block: FloatArray, start: FloatArray, by_median: bool) -> None:
     """Find the median or the pseudomedian of every row; NaN where there is nothing."""
     ends = np.empty((2, 0), np.int64)
     for f in range(block.shape[0]):
@@ -308,8 +308,8 @@ def start_rows(block: FloatArray, by_median: bool, start: FloatArray) -> None:
 
 @compiled(plain="itself")
 def locate_rows(
-    block: FloatArray, start: FloatArray, kinds: Array, degrees: Array, limits: Array, fewest: int, values: Array,
-    errors: Array, compared: Array,
+    block: FloatArray, start: FloatArray, kinds: Array, values: Array, errors: Array, compared: Array, degrees: Array,
+    limits: Array, fewest: int,
 ) -> None:  # fmt: skip
     """Find the centres of every row about its start: the Hodges–Lehmann estimate, then one for each of ``degrees``.
 
@@ -386,7 +386,7 @@ def starts(X: Array, *, by_median: bool, n_jobs: int | None = None) -> FloatArra
     array([2.])
     """
     start = np.empty(X.shape[1])
-    _each_block(X, slice(None), lambda block, at: start_rows(block, by_median, start[at]), n_jobs)
+    _each_block(X, start_rows, (start,), (by_median,), n_jobs=n_jobs)
     return start
 
 
@@ -404,21 +404,20 @@ def locate(
     wanted = np.full(k, -1) if kinds is None else kinds
     found = Centres(np.empty((k, 1 + degrees.size)), np.empty((k, 1 + degrees.size)), np.empty(k, dtype=np.int8))
     limits = np.array([rule.gaussian, rule.far, rule.near])
-
-    def work(block: FloatArray, at: slice) -> None:
-        locate_rows(block, start[at], wanted[at], degrees, limits, rule.fewest, *(part[at] for part in found))
-
-    _each_block(X, rows, work, n_jobs)
+    _each_block(X, locate_rows, (start, wanted, *found), (degrees, limits, rule.fewest), rows=rows, n_jobs=n_jobs)
     return found
 
 
 def _each_block(
     X: Array,
-    rows: Rows,
-    work: Callable[[FloatArray, slice], None],
+    kernel: Callable[..., None],
+    of_columns: Sequence[Array],
+    given: tuple[object, ...],
+    *,
+    rows: Rows = slice(None),
     n_jobs: int | None,
 ) -> None:
-    """Sort the columns, some at a time, and hand them to ``work``, on as many threads as are wanted."""
+    """Sort the columns, some at a time, and hand them to a kernel with their part of ``of_columns``, and ``given``."""
     n, k = X.shape
     n_threads = count_threads(n_jobs) if X.size > SMALL else 1
     width = max(1, min(AT_ONCE, BLOCK_VALUES // n, -(-k // n_threads)))
@@ -427,6 +426,6 @@ def _each_block(
         at = slice(first, min(first + width, k))
         block = np.array(X[rows, at].T, dtype=np.float64, order="C")
         block.sort(axis=1)
-        work(block, at)
+        kernel(block, *(values[at] for values in of_columns), *given)
 
     list(each(run, range(0, k, width), n_threads))

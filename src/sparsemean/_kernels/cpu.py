@@ -5,7 +5,7 @@ The loops are serial and allocate nothing; bucket sums follow the order of addit
 
 from __future__ import annotations
 
-import threading
+import operator
 from collections.abc import Callable
 from functools import partial
 from itertools import product
@@ -17,7 +17,7 @@ from sparsemean._kernels import NotFiniteError, loops, reference
 from sparsemean._kernels.columns import TURNED_AT_ONCE, count_columns
 from sparsemean._kernels.compiling import compiled, plainly
 from sparsemean._kernels.loops import BEYOND, below, is_bad, is_odd, minus, nearer, row
-from sparsemean._kernels.memory_layout import Array, count_threads, each, frozen, is_native, precision_of, strided
+from sparsemean._kernels.memory_layout import Array, count_threads, cut, each, frozen, is_native, precision_of, strided
 from sparsemean._util.records import BLOCK, Counts, FloatArray, Partition
 
 if TYPE_CHECKING:
@@ -60,32 +60,24 @@ def count_signs(
         return sparse.count_signs(X, partition, n_jobs=n_jobs)
     d = X.shape[1]
     if plainly(X.size):
-        counted = reference.count_signs(X, partition, missing=missing, null=null, precision=precision)
+        plain = reference.count_signs(X, partition, missing=missing, null=null, precision=precision)
         if progress is not None:
             progress(1.0)
-        return counted
-    total, lock, n_threads = Counts.blank(partition, d, missing=missing), threading.Lock(), count_threads(n_jobs)
+        return plain
+    total, n_threads = Counts.blank(partition, d, missing=missing), count_threads(n_jobs)
     precision = precision_of(X.dtype) if precision is None else precision
     native = is_native(X)
-    pieces = _cut(d, d if native else CONVERTED_BYTES // (8 * X.shape[0]))
-
-    def work(task: tuple[slice, Callable[[], Counted]]) -> bool:
-        columns, count = task
-        counts, bad = count()
-        with lock:
-            total.add_columns(columns, counts)
-        return bad
+    pieces = cut(d, d if native else CONVERTED_BYTES // (8 * X.shape[0]))
 
     for k, piece in enumerate(pieces):
         part = X if native else np.ascontiguousarray(X[:, piece], dtype=np.float64)
         about = None if null is None else (null[piece], precision * (null[piece] != 0))
-        tasks = [
-            (slice(piece.start + columns.start, piece.start + columns.stop), count)
-            for columns, count in _tasks(part, partition, n_threads, about, missing=missing)
-        ]
-        for done, bad in enumerate(each(work, tasks, n_threads), start=1):
+        of_columns, tasks = zip(*_tasks(part, partition, n_threads, about, missing=missing), strict=True)
+        counted = each(operator.call, tasks, n_threads)
+        for done, (columns, (counts, bad)) in enumerate(zip(of_columns, counted, strict=True), start=1):
             if bad:
                 raise NotFiniteError
+            total.add_columns(slice(piece.start + columns.start, piece.start + columns.stop), counts)
             if progress is not None:
                 progress((k + done / len(tasks)) / len(pieces))
     return total.settled()
@@ -100,23 +92,18 @@ def _tasks(
     along = (X.strides[1] == X.itemsize or d == 1) and (quads or (partition.depth == 1 and not gaps))
     if centring is not None or not along:
         null, reach = (np.zeros(d),) * 2 if centring is None else centring
-        pieces = _cut(d, min(BLOCK_COLUMNS, -(-d // n_threads)))
+        pieces = cut(d, min(BLOCK_COLUMNS, -(-d // n_threads)))
         return [(c, partial(_by_columns, X[:, c], partition, null[c], reach[c], gaps=gaps)) for c in pieces]
-    blocks = _cut(d, min(BLOCK_COLUMNS, max(MIN_COLUMNS, -(-d // n_threads))))
+    blocks = cut(d, min(BLOCK_COLUMNS, max(MIN_COLUMNS, -(-d // n_threads))))
     stripes = max(1, n_threads // len(blocks))
     blank = frozen(np.full(blocks[0].stop, np.nan if gaps else 0, dtype=X.dtype))  # for a row that is not there
     if not quads:
-        buckets = _cut(partition.n_buckets(0), -(-partition.n_buckets(0) // stripes))
+        buckets = cut(partition.n_buckets(0), -(-partition.n_buckets(0) // stripes))
         return [(c, partial(_by_buckets, X[:, c], partition, b, blank)) for c, b in product(blocks, buckets)]
     assert partition.places is not None
     n_places = partition.places.size
-    places = _cut(n_places, -(-n_places // (BLOCK * stripes)) * BLOCK)
+    places = cut(n_places, -(-n_places // (BLOCK * stripes)) * BLOCK)
     return [(c, partial(_by_places, X[:, c], partition, p, blank, gaps=gaps)) for c, p in product(blocks, places)]
-
-
-def _cut(total: int, width: int) -> list[slice]:
-    """Cut range(total) into pieces of ``width``, the last one maybe shorter."""
-    return [slice(a, min(a + width, total)) for a in range(0, total, max(1, width))]
 
 
 def _by_buckets(X: Array, partition: Partition, buckets: slice, blank: Array) -> Counted:
@@ -159,11 +146,11 @@ def _by_places(X: Array, partition: Partition, places: slice, blank: Array, *, g
 
 def _by_columns(X: Array, partition: Partition, null: FloatArray, reach: FloatArray, *, gaps: bool) -> Counted:
     """Count any nest of buckets column by column, about null values, whose rounding ``reach`` tells, or about zero."""
-    view, width, depth, n, wanted = strided(X), X.shape[1], partition.depth, partition.n_rows, list(partition.wanted)
+    view, width, depth, wanted = strided(X), X.shape[1], partition.depth, list(partition.wanted)
     pos, neg, here = np.zeros((3, depth, width), dtype=np.int32)
     seen, near, levels = np.zeros(width, dtype=np.int32), np.full(width, BEYOND), partition.levels[:depth]
     at_once = max(1, min(width, TURNED_AT_ONCE // X.shape[0])) if abs(view.column_step) < abs(view.row_step) else 0
-    rows = [np.append(partition.rows_per_bucket(h), 0.0) for h in range(depth)]
+    rows, n = [np.append(partition.rows_per_bucket(h), 0.0) for h in range(depth)], partition.order.size
     bad = count_columns(
         view.memory, view.start, view.row_step, view.column_step, partition.order, np.concatenate(levels),
         np.cumsum([0, *(level.size for level in levels)]), np.concatenate(rows), null, reach, gaps,

@@ -62,7 +62,7 @@ class DeviceBuckets:
         self.n_leaves = partition.n_buckets(0)
         self.depth, self.wanted = partition.depth, sum(1 << level for level in partition.wanted)
         self.order = xp.asarray(partition.order, dtype=np.int64)
-        runs = self.n_leaves < partition.n_rows
+        runs = self.n_leaves < partition.order.size
         self.offsets = xp.asarray(partition.levels[0], dtype=np.int32) if runs else None
         self.places: dict[int, ndarray] = {}
 

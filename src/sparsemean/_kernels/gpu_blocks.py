@@ -187,7 +187,7 @@ class Columns:
 
     def _level_means(self, partition: Partition, depth: int, *, sizes: bool = False) -> list[ndarray]:
         xp, means = cupy(), []
-        sums, rows = None, np.ones(partition.n_rows)
+        sums, rows = None, np.ones(partition.order.size)
         for offsets in partition.levels[:depth]:
             J, before = offsets.size - 1, rows.size
             rows = np.add.reduceat(rows, offsets[:-1])

@@ -84,6 +84,12 @@ def _is_plain(dtype: np.dtype[np.generic]) -> bool:
     return dtype.isnative and dtype.kind in "fiub" and dtype.str[1:] not in ("f2", "f16", "f12")
 
 
+def cut(total: int, width: int, grain: int = 1) -> list[slice]:
+    """Cut range(total) into pieces of about ``width``, whole grains each; the last one may be shorter."""
+    width = max(grain, width // grain * grain)
+    return [slice(a, min(a + width, total)) for a in range(0, total, width)]
+
+
 # A pool of threads for kernels that release the GIL: made for a call and gone after it.
 
 T = TypeVar("T")

@@ -175,7 +175,7 @@ def count_signs(block: sparse.csc_array, partition: Partition, *, n_jobs: int | 
     data, indices, indptr = canonical_parts(block)
     total, wanted, depth = Counts.blank(partition, block.shape[1]), list(partition.wanted), partition.depth
     place = np.full(block.shape[0], -1, dtype=np.int64)
-    place[partition.order] = np.arange(partition.n_rows)
+    place[partition.order] = np.arange(partition.order.size)
     tables = [np.repeat(np.arange(offsets.size - 1), np.diff(offsets)) for offsets in partition.levels[:depth]]
     above, bases = np.concatenate(tables), np.cumsum([0, *(table.size for table in tables)])
     sizes = partition.rows_per_bucket(depth - 1)

@@ -71,8 +71,6 @@ def on_host(thing: Thing) -> Thing:
 
 def any_on_device(thing: object) -> bool:
     """Say whether an array, or any array of a tuple or a record, lies on a device."""
-    if DEVICE not in sys.modules:
-        return False
     if isinstance(thing, tuple):
         return any(map(any_on_device, thing))
     if is_dataclass(thing):
@@ -86,6 +84,8 @@ class LeftThere:
     _left = ("counts", "strength", "decision")
 
     def __post_init__(self) -> None:
+        if DEVICE not in sys.modules:
+            return
         there = {name: value for name in self._left if any_on_device(value := self.__dict__[name])}
         for name in there:
             del self.__dict__[name]

@@ -191,7 +191,7 @@ def block_spans(partition: Partition) -> tuple[IntArray, IntArray] | None:
     """
     if partition.places is None:
         return None
-    starts = np.arange(0, partition.n_rows, BLOCK)
+    starts = np.arange(0, partition.order.size, BLOCK)
     lows, highs = np.minimum.reduceat(partition.order, starts), np.maximum.reduceat(partition.order, starts) + 1
     return np.minimum.accumulate(lows[::-1])[::-1], np.maximum.accumulate(highs)
 
@@ -207,7 +207,7 @@ def stretch(partition: Partition, first_block: int, last_block: int) -> Partitio
     6
     """
     assert partition.places is not None
-    first, last = BLOCK * first_block, min(BLOCK * last_block, partition.n_rows)
+    first, last = BLOCK * first_block, min(BLOCK * last_block, partition.order.size)
     order, places = partition.order[first:last], partition.places[first : BLOCK * last_block]
     start = int(order.min())
 

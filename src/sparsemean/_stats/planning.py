@@ -167,7 +167,7 @@ def ask(
     wanted = one_of(target, TARGETS, argument="target")
     if scale is not None and wanted != "mean":
         raise InputError("scale", "come with target='mean'", "a scale", "leave one of them out")
-    shares = check_shares(contamination, or_auto=True)
+    shares = None if is_auto(contamination) else check_shares(contamination, or_auto=True)
     return Question(
         selection=one_of(selection, SELECTIONS, argument="selection"),
         level=check_share("level", level, least=LEAST_LEVEL),
@@ -176,7 +176,7 @@ def ask(
         target=wanted,
         test="sums" if wanted == "mean" else "ranks",
         missing=one_of(missing, MISSING, argument="missing"),
-        shares=None if is_auto(contamination) else shares,
+        shares=shares,
         scale=scale,
     )
 
@@ -234,7 +234,7 @@ def plan_fit(
         walk=Walk(
             dealing="blocks" if J is None else "paper",
             n_buckets=J,
-            bucket_sizes=_sizes(bucket_sizes) if J is None else (n // J,),
+            bucket_sizes=(n // J,) if J is not None else check_bucket_sizes(bucket_sizes) if sized else AUTO_SIZES,
             alpha=check_share("init_scale", init_scale, least=LEAST_ALPHA),
             eta=check_share("step_size", step_size, least=LEAST_ETA),
             select_at=select_at,
@@ -270,9 +270,8 @@ def _refuse_one_size(question: Question, test: object) -> None:
             raise InputError(name, "be left out with n_buckets or selection='paper'", received)
 
 
-def _sizes(bucket_sizes: object) -> tuple[int, ...]:
-    if isinstance(bucket_sizes, str) and bucket_sizes == "auto":
-        return AUTO_SIZES
+def check_bucket_sizes(bucket_sizes: object) -> tuple[int, ...]:
+    """Return the sizes of nested buckets."""
     rule = "be 'auto' or rising powers of two between 1 and 64"
     if not isinstance(bucket_sizes, (tuple, list, np.ndarray)):
         raise InputError("bucket_sizes", rule, repr(bucket_sizes))

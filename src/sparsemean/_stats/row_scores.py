@@ -144,7 +144,8 @@ def judge_rows(table: StandardizedRows, *, most: int | None = None) -> RowScores
     away = robust_z(sizes, seen.kept, worth)
     large = np.flatnonzero(seen.kept & (away > limit(n)))
     seen.see(away)
-    seen.reject(large, LARGE, _largest(table, large))
+    if large.size:
+        seen.reject(large, LARGE, _largest(table, large))
     return row_scores(seen.scores, seen.kinds, seen.reasons)
 
 

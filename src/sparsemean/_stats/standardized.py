@@ -320,6 +320,8 @@ class StandardizedRows:
         The numbers that columns are named by; 0, 1, … by default.
     """
 
+    row_scale: Single
+    """The median size of each row, at least one."""
     variances: FloatArray | Single | None = None
     """Of the rows that are left along their leading directions, once looked for; None for rows of one length."""
 
@@ -337,6 +339,8 @@ class StandardizedRows:
         n_threads = count_threads(n_jobs) if n * d > THREADED else 1
         parts = each(lambda at: ratios_of(values[at], self.units, out[at]), blocks, n_threads)
         self.ratios = Rows(list(parts), n_threads)
+        scales_of_rows = self.ratios.each(lambda x, _: row_scales(x, self.units))
+        self.row_scale = np.concatenate(list(scales_of_rows)) if self.judging.size else np.ones(n, dtype=np.float32)
         # The mean is taken off each column once it is clipped, when no bad row moves it by more than 2·clip/n.
         self.view = self._clipped(clip, self._clipped(clip).pull(np.ones(n)))
         self.scaled = self.view.held()
@@ -366,12 +370,6 @@ class StandardizedRows:
         rows = [np.add(entries.row, first, dtype=number) for entries, first in zip(found, ends, strict=False)]
         columns, values = ([entries[k] for entries in found] for k in (1, 2))
         return Entries(np.concatenate(rows), np.concatenate(columns), np.concatenate(values))
-
-    @cached_property
-    def row_scale(self) -> Single:
-        """The median size of each row, at least one."""
-        units = self.units
-        return np.concatenate(list(self.ratios.each(lambda x, _: row_scales(x, units))))
 
     def winsorized(self) -> Rows:
         """Return rows over their own scale, clipped far out: what directions of few columns are judged by."""

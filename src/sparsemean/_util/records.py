@@ -38,11 +38,6 @@ class Partition:
     """What deals rows in blocks of 64, each by its number among those dealt; None where it takes more to deal them."""
 
     @property
-    def n_rows(self) -> int:
-        """Number of rows dealt."""
-        return int(self.order.size)
-
-    @property
     def depth(self) -> int:
         """Number of levels up to the largest one that is counted."""
         return self.wanted[-1] + 1
@@ -86,8 +81,8 @@ class BucketSpec:
     partition: Partition
     null: FloatArray | None = None
     skip_missing: bool = False
-    precision: float | None = None
-    """How precise values are, where their type does not tell; see `rounding`."""
+    precision: float = 0.0
+    """How precise values are; 0: as their type tells. See `rounding`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -172,4 +172,5 @@ class SparseMeanDifference(Selector):
         self.classes_ = found.classes
         self.results_ = found.results
         self.theta_ = next(iter(found.results.values())).theta
-        return self._read(X, found.result)
+        self._name(X, found.result.feature_names)
+        return self._take(found.result, X)

@@ -243,7 +243,8 @@ class SparseMean(Selector):
         result = fit(as_table(X, layer=layer), groups=groups, **self.get_params(deep=False))
         for name in ("sketch_", "n_samples_seen_"):
             self.__dict__.pop(name, None)
-        return self._read(X, result)
+        self._name(X, result.feature_names)
+        return self._take(result, X)
 
     @available_if(lambda self: self.n_buckets is None and self.selection != "paper")
     def partial_fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002

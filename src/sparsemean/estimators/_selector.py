@@ -34,22 +34,14 @@ MADE_OF_ROWS = ("result_", "mean_", "support_", "row_scores_", "row_weights_", "
 class Selector(SelectorMixin, BaseEstimator):
     """What the estimators share: an `Estimate` read the scikit-learn way."""
 
-    def _read(self, X: object, result: Estimate | Comparison) -> Self:
-        self._name(X, result.feature_names)
-        self._take(result)
-        if lies_on_device(X):  # what scikit-learn's users expect: attributes lie where the data do
-            for name in set(MADE_OF_ROWS[1:]) & set(vars(self)):
-                setattr(self, name, like(X, getattr(self, name)))
-        return self
-
     def _name(self, X: object, names: npt.NDArray[np.object_] | None) -> None:
         """Take the number of features and their names over."""
         validate_data(self, X, skip_check_array=True, reset=True)
-        if is_foreign(X) and names is not None:  # names that scikit-learn overlooks
+        if names is not None and is_foreign(X):  # names that scikit-learn overlooks
             self.feature_names_in_ = names
 
-    def _take(self, result: Estimate | Comparison) -> Self:
-        """Take the attributes over that an estimate has."""
+    def _take(self, result: Estimate | Comparison, X: object = None) -> Self:
+        """Take the attributes over that an estimate has; they lie where ``X`` does, as scikit-learn's users expect."""
         self.result_ = result
         self.mean_: FloatArray = result.mean
         self.support_: IntArray = result.support
@@ -57,6 +49,9 @@ class Selector(SelectorMixin, BaseEstimator):
             self.row_scores_: FloatArray = result.rows.scores
             self.row_weights_: FloatArray = result.rows.weights
             self.suspects_: IntArray = result.rows.suspects
+        if lies_on_device(X):
+            for name in set(MADE_OF_ROWS[1:]) & set(vars(self)):
+                setattr(self, name, like(X, getattr(self, name)))
         return self
 
     def __sklearn_tags__(self) -> Tags:

@@ -332,7 +332,7 @@ def poll(X: FloatArray, budget: int, *, seed: int) -> Votes:
     from sparsemean._kernels import cpu  # compiled: only this attack needs it
 
     counts = cpu.count_signs(X, partition)
-    return Votes(partition, SIZES, counts, of_signs(counts, partition.n_rows), budget)
+    return Votes(partition, SIZES, counts, of_signs(counts, partition.order.size), budget)
 
 
 def nearest(votes: Votes, features: IntArray) -> tuple[int, int]:

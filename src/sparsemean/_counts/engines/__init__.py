@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._data.source import AT_ONCE, Array, Dense, Source, as_dense, cut, find_non_finite
+from sparsemean._data.source import AT_ONCE, Array, Dense, Source, as_dense, find_non_finite
 from sparsemean._data.table import Table
 from sparsemean._kernels import NotFiniteError, cpu, influence
-from sparsemean._kernels.memory_layout import count_threads, each
+from sparsemean._kernels.memory_layout import count_threads, cut, each
 from sparsemean._stats.buckets import block_spans, stretch
 from sparsemean._util.records import BLOCK, BucketSpec, CellCounts, Counts, FloatArray, IntArray, Partition
 
@@ -104,7 +104,7 @@ class Engine:
                 return work(levels, few)
 
             width = max(1, min(MEANS_AT_ONCE // partition.n_buckets(0), -(-piece.size // n_threads)))
-            small = piece.size * partition.n_rows < SMALL
+            small = piece.size * partition.order.size < SMALL
             found += each(means, cut(piece.size, width, 1), 1 if small else n_threads)
         return np.concatenate(found, axis=-1)
 

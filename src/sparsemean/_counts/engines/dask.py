@@ -236,7 +236,7 @@ class DaskEngine(Engine):
 
 def _job(spec: BucketSpec, keep: IntArray | None, n: int) -> Job:
     partition, nothing, rows = spec.partition, np.empty(0, dtype=np.intp), None
-    if partition.seed is not None and partition.n_rows < n:
+    if partition.seed is not None and partition.order.size < n:
         rows = np.zeros(n, dtype=bool)
         rows[partition.order] = True
     return Job(
