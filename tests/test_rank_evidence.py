@@ -1,6 +1,6 @@
 """p-values of groups by an own computation: every null that bad rows could have led to, and the largest of them.
 
-The tails are those of `log_tails`, which tests/test_nulls.py holds against counting; here every number of values that
+The tails are those of `log_u_tails`, which tests/test_nulls.py holds against counting; here every number of values that
 are not zero is asked for by itself.
 """
 
