@@ -232,7 +232,7 @@ def test_columns_in_another_order_are_not_taken_for_those_of_the_fit() -> None:
     est = SparseMean(random_state=0).fit(frame)
     right = frames.from_pandas(frame, npartitions=3)
     np.testing.assert_array_equal(est.transform(right).compute(), frame[["a"]])
-    with pytest.raises(InputError, match="X must have the features of the fit in their order: got 'e' in place of 'a'"):
+    with pytest.raises(InputError, match="X must have the feature names of the fit: got 'e' in place of 'a'"):
         est.transform(frames.from_pandas(frame[list("edcba")], npartitions=3))
 
 

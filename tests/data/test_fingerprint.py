@@ -12,7 +12,7 @@ import pytest
 
 from sparsemean._data.source import Dense
 from sparsemean._data.table import SECOND, Table, fingerprint_of
-from sparsemean._fit import one_sample
+from sparsemean._fit.pipeline import OneSample
 
 import kinds
 from command import expect
@@ -26,14 +26,14 @@ def test_a_file_that_changes_while_it_is_read_is_one_line(
 ) -> None:
     path = kinds.written(kind, tmp_path, X)
     target = tmp_path / "found.csv"
-    conclude = one_sample.estimates
+    conclude = OneSample.judged
 
     def written_to_meanwhile(*given: Any, **options: Any) -> Any:
         shutil.rmtree(path, ignore_errors=True)
         kinds.written(kind, tmp_path, X + 1.0)
         return conclude(*given, **options)
 
-    monkeypatch.setattr(one_sample, "estimates", written_to_meanwhile)
+    monkeypatch.setattr(OneSample, "judged", written_to_meanwhile)
     expect("fit", path, "--seed", "0", "--out", target, status=2)
     said = capsys.readouterr().err
     assert said.startswith(f"sparsemean: FILE must stay as it is while it is read: got {path.name}, which changed")

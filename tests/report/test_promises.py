@@ -11,8 +11,8 @@ import pytest
 from sparsemean import Estimate, SparseMean, simulate, sparse_mean
 from sparsemean._report import page
 from sparsemean._report.columns import cell_text
-from sparsemean._report.guarantees import MISSING, SAME, SHOPPED, SYMMETRIC, false_features, guarantees_of
-from sparsemean._report.wording import RULES, percent, wording_of
+from sparsemean._report.guarantees import MISSING, SAME, SHOPPED, false_features, guarantees_of
+from sparsemean._report.wording import RULES, SYMMETRIC, percent, wording_of
 from sparsemean._stats.nulls import KURTOSIS, SCALE_SHARE
 from sparsemean._stats.planning import SELECTIONS, plan_fit
 from sparsemean._util.checks import Bunch

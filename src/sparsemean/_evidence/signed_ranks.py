@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._evidence.signs import all_sizes
+from sparsemean._evidence import one_sample_test, signs
 from sparsemean._kernels import rounding
-from sparsemean._stats.arrays import present_sorted, sort_columns
+from sparsemean._stats.arrays import on_host, present_sorted, sort_columns
 from sparsemean._stats.decision import (
     Allowed,
     Flags,
@@ -30,13 +30,14 @@ from sparsemean._stats.signed_ranks import (
     REPEAT_SHARE,
     caps_of,
     critical_sum,
+    filter_of,
     log_tails,
     rank_stages,
     shares_of,
     slack_of,
 )
 from sparsemean._util.plans import Plan, Side
-from sparsemean._util.records import NO_END, FloatArray, IntArray
+from sparsemean._util.records import NO_END, Counts, FloatArray, IntArray
 
 ASKED, ASKED_OF_FEW = 8, 64
 """Numbers of bad rows that are asked for at once where the last one is looked for, at most, and over all features: of
@@ -216,6 +217,28 @@ class SignedRankEvidence(OfRows):
         return replace(self, stages=(Stage(NO_END, indices),), alpha_shares=alpha_shares, start=start)
 
 
+LEAVES_OUT_ZEROS = True
+
+
+def from_data(data: Any, counts: Counts) -> tuple[SignedRankEvidence, Any]:
+    """Rank the features that pass the filter."""
+    plan, largest = data.plan, filter_of(data.plan)
+    features, passing = np.arange(plan.n_features), np.full(plan.n_features, plan.n_units // 2)
+    if largest < 1:  # some features do not pass the filter, and others up to so many bad rows
+        by_signs = signs.beyond_effect(data, counts)
+        features = on_host(by_signs.reaching(largest, 0))
+        passing = by_signs.last(largest, features)
+    data, least = data.keep(features), plan.question.min_effect
+    sides = tuple(UP if sign > 0 else DOWN for sign in plan.question.side.signs)
+    shifted = [data.shifted(sign * least) for sign in plan.question.side.signs] if least else [data]
+    sums = tuple(part.rank_sums(features, keep_zeros=least > 0) for part in shifted)
+    stages = rank_stages(plan.n_units, error=first_error(plan), sides=len(sides))
+    found = SignedRankEvidence(
+        plan.n_units, plan.n_features, stages, features, passing, sums, sides, ties_against=least > 0
+    )
+    return found, data
+
+
 # Intervals by inversion.
 
 
@@ -224,24 +247,25 @@ def of_levels(
 ) -> tuple[FloatArray, Flags]:
     """Return the null values that the test of a plan does not reject, as two rows; levels that are wanted are sorted.
 
-    Of one side the other end is infinite. Tests leave zeros out. Where these are at least a tenth of all, an interval
-    of all values would be about another centre than the test, and often hold zero beside a test that rejects it: that
-    of ``selected`` columns is by the same test of the other values, and is flagged.
+    Of one side the other end is infinite. Where a test leaves out zeros and these are at least a tenth of all, an
+    interval of all values would be about another centre than the test, and often hold zero beside a test that rejects
+    it: that of ``selected`` columns is by signed ranks of the other values, and is flagged.
     """
-    question, used = plan.question, [levels[level] for level in wanted]
-    for means in used:
+    question, test = plan.question, one_sample_test(plan.question.test)
+    for means in (levels[level] for level in wanted):
         means.sort(axis=0)
-    if question.test == "ranks":
-        ends = rank_interval(levels[0], plan, error=error)
-    else:
-        shared = error * 2 / question.side.number
-        ends = np.stack(question.side.interval(*all_sizes(used, error=shared, bad_rows=plan.bad_rows)))
+    ends = test.intervals(levels, wanted, plan, error=error)
     many = selected & (REPEAT_SHARE * np.sum(levels[0] == 0, axis=0) >= levels[0].shape[0])
-    many &= question.min_effect == 0 and plan.walk.dealing == "blocks"
+    many &= test.LEAVES_OUT_ZEROS and question.min_effect == 0 and plan.walk.dealing == "blocks"
     if many.any():
         rows = levels[0][:, many]
         ends[:, many] = rank_interval(np.where(rows == 0, np.nan, rows), plan, error=error)
     return ends, many
+
+
+def intervals(levels: list[FloatArray], wanted: Sequence[int], plan: Plan, *, error: float) -> FloatArray:  # noqa: ARG001
+    """Return `rank_interval` of the values."""
+    return rank_interval(levels[0], plan, error=error)
 
 
 def rank_interval(values: FloatArray, plan: Plan, *, error: float) -> FloatArray:

@@ -6,7 +6,7 @@ replacement of m rows could have left. Bucket sizes share the error (Bonferroni)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
 from types import ModuleType
@@ -298,6 +298,32 @@ def strongest_signs(plan: Plan, counts: Counts, signs: SlackEvidence | None = No
         everywhere = np.array(counts.n_buckets)[size] if counts.present is None else counts.present[size, larger]
         beta[larger] = net / np.maximum(everywhere, 1)
     return beta, np.array(sizes, dtype=np.intp)[best]
+
+
+LEAVES_OUT_ZEROS = True
+
+
+def from_data(data: Any, counts: Counts) -> tuple[SlackEvidence, Any]:
+    """Return the evidence of signs as a plan asks for it."""
+    return beyond_effect(data, counts).staged(first_error(data.plan)), data
+
+
+def beyond_effect(data: Any, counts: Counts) -> SlackEvidence:
+    """Return the evidence of signs, of bucket means less the null value or beyond the smallest effect that matters."""
+    plan, least = data.plan, data.plan.question.min_effect
+    if not least:
+        return of_signs(counts, plan.n_units, side=plan.question.side)
+    parts = [
+        of_signs(data.shifted(sign * least).count()[0], plan.n_units, side=Side.UP if sign > 0 else Side.DOWN)
+        for sign in plan.question.side.signs
+    ]
+    return parts[0] if len(parts) == 1 else beside(*parts)
+
+
+def intervals(levels: list[FloatArray], wanted: Sequence[int], plan: Plan, *, error: float) -> FloatArray:
+    """Return `all_sizes` of the wanted levels, of the side that is asked for."""
+    side, used = plan.question.side, [levels[level] for level in wanted]
+    return np.stack(side.interval(*all_sizes(used, error=error * 2 / side.number, bad_rows=plan.bad_rows)))
 
 
 def beside(one: SlackEvidence, other: SlackEvidence) -> SlackEvidence:

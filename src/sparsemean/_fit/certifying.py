@@ -24,7 +24,7 @@ OF_BOTH = (
     "n_jobs",
 )  # fmt: skip
 OF_ONE, OF_GROUPS = ("test", "bucket_sizes", "null", "device"), ("reference", "groups", "strata", "covariate")
-RULES = ("fwer", "fdr", "fdr_by")
+RULES = tuple(name for name in planning.SELECTIONS if name != "paper")
 """The paper's rule needs walks, and so the data again: that is a fit."""
 
 

@@ -17,6 +17,7 @@ from sparsemean._fit.power import nothing_possible
 from sparsemean._stats.arrays import on_host
 from sparsemean._stats.assumptions import ALARM, CHECKABLE, SortKeys
 from sparsemean._stats.decision import Decision
+from sparsemean._stats.planning import TESTS
 from sparsemean._util.checks import NAMED, list_names, unit_name
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import CountArray, Counts, IntArray
@@ -112,12 +113,11 @@ def how_tested(plan: Plan) -> str:
     """
     if plan.walk.dealing == "pairs":
         return ""
-    if plan.question.test != "buckets":
-        return {"ranks": "signed ranks", "sums": "sums of influences"}[plan.question.test]
+    if plan.question.target == "mean":
+        return "sums of influences"
     *others, last = map(str, plan.walk.bucket_sizes)
     sizes = f"{', '.join(others)} and {last}" if others else last
-    rows = "row" if sizes == "1" else "rows"
-    return f"signs of buckets of {sizes} {rows}"
+    return TESTS[plan.question.test].called.format(sizes=f"{sizes} {'row' if sizes == '1' else 'rows'}")
 
 
 def dependence_note(table: Table, *, compared: bool = False) -> list[str]:

@@ -15,9 +15,8 @@ from sparsemean._counts.engines import Progress
 from sparsemean._data import as_table, on_the_host
 from sparsemean._data.gpu import sent
 from sparsemean._data.table import Table
-from sparsemean._evidence import signed_ranks
-from sparsemean._evidence.signed_ranks import DOWN, UP, SignedRankEvidence
-from sparsemean._evidence.signs import SlackEvidence, beside, best_sizes, of_signs
+from sparsemean._evidence import one_sample_test, signed_ranks
+from sparsemean._evidence.signs import best_sizes
 from sparsemean._fit import designs, messages
 from sparsemean._fit.data import FitData, Values, one_valued
 from sparsemean._fit.mean import Means
@@ -28,9 +27,9 @@ from sparsemean._kernels import rounding
 from sparsemean._stats import decision, path, planning
 from sparsemean._stats.arrays import medians, medians_sorted, namespace, on_host, take
 from sparsemean._stats.decision import Decision, decide_planned
-from sparsemean._stats.signed_ranks import filter_of, rank_stages
+from sparsemean._stats.signed_ranks import filter_of
 from sparsemean._util.checks import draw_seed, one_number_each, unit_name
-from sparsemean._util.plans import Plan, Side
+from sparsemean._util.plans import Plan
 from sparsemean._util.records import Counts, FloatArray, IntArray, Uncertified
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
@@ -216,42 +215,12 @@ class Centres(OneSample):
 
 
 def infer(data: FitData, counts: Counts) -> tuple[Decision, FitData]:
-    """Return what counts, and ranks where these are asked for, decide: all there is to it but for `paper_support`.
+    """Return what the test that is asked for decides: all there is to it but for `paper_support`.
 
     Columns that were read for it may be kept in the data that are returned.
     """
-    plan, largest = data.plan, filter_of(data.plan)
-    if plan.question.test != "ranks":
-        return decide_planned(_signs(data, counts).staged(planning.first_error(plan)), plan), data
-    features, passing = np.arange(plan.n_features), np.full(plan.n_features, plan.n_units // 2)
-    if largest < 1:  # some features do not pass the filter, and others up to so many bad rows
-        signs = _signs(data, counts)
-        features = on_host(signs.reaching(largest, 0))
-        passing = signs.last(largest, features)
-    data = data.keep(features)
-    sides = tuple(UP if sign > 0 else DOWN for sign in plan.question.side.signs)
-    if plan.question.min_effect:
-        shifted = [data.shifted(sign * plan.question.min_effect) for sign in plan.question.side.signs]
-        sums = tuple(part.rank_sums(features, keep_zeros=True) for part in shifted)
-    else:
-        sums = (data.rank_sums(features),)
-    evidence = SignedRankEvidence(
-        plan.n_units, plan.n_features, rank_stages(plan.n_units, error=planning.first_error(plan), sides=len(sides)),
-        features, passing, sums, sides, ties_against=bool(plan.question.min_effect),
-    )  # fmt: skip
-    return decide_planned(evidence, plan), data
-
-
-def _signs(data: FitData, counts: Counts) -> SlackEvidence:
-    """Return the evidence of signs, of bucket means less the null value or beyond the smallest effect that matters."""
-    plan, least = data.plan, data.plan.question.min_effect
-    if not least:
-        return of_signs(counts, plan.n_units, side=plan.question.side)
-    parts = [
-        of_signs(data.shifted(sign * least).count()[0], plan.n_units, side=Side.UP if sign > 0 else Side.DOWN)
-        for sign in plan.question.side.signs
-    ]
-    return parts[0] if len(parts) == 1 else beside(*parts)
+    evidence, data = one_sample_test(data.plan.question.test).from_data(data, counts)
+    return decide_planned(evidence, data.plan), data
 
 
 def paper_support(data: FitData, counts: Counts, decision: Decision) -> Decision:

@@ -19,7 +19,7 @@ from sparsemean._fit.arms import LEFT_OUT, NO_ARMS, kept_arms
 from sparsemean._fit.two_sample import REST_NAME
 from sparsemean._stats.decision import Decision, rule_of
 from sparsemean._stats.effects import COLUMNS, Arms, GroupEffects
-from sparsemean._stats.planning import MISSING, SELECTIONS, TARGETS
+from sparsemean._stats.planning import MISSING, SELECTIONS, TARGETS, TESTS
 from sparsemean._stats.row_scores import KINDS
 from sparsemean._util.files import as_tuples, check_array, check_type, refuse_endless, replacing
 from sparsemean._util.plans import BadRows, GroupSizes, Plan, Question, Shares, Side, Walk
@@ -76,7 +76,6 @@ NAMED = {"side": Side, "shares": Shares, "sizes": GroupSizes, "bad_by_group": Ba
 DEALINGS = ("paper", "blocks", "pairs")
 SHARES = ("decision.p_values", "decision.p_adjusted", "decision.q_values", "decision.max_contamination")
 ROUNDING = 1e-9
-USED_TESTS = ("ranks", "buckets", "sums")
 
 
 def save(result: Estimate | Comparison, path: str | Path) -> None:
@@ -224,7 +223,7 @@ def _check_plan(plan: Plan, arrays: dict[str, Array]) -> None:
     sizes = plan.sizes or GroupSizes(0, n)
     if not (
         question.selection in SELECTIONS and question.missing in MISSING and walk.dealing in DEALINGS
-        and question.test in USED_TESTS and question.target in TARGETS
+        and question.test in ("sums", *TESTS) and question.target in TARGETS
         and min(plan.n_rows, plan.n_features, n, plan.n_tests, plan.n_strata, *walk.bucket_sizes) > 0
         and min(plan.scale_rows, walk.min_selected, walk.select_at, walk.estimate_at or 0) >= 0
         and plan.scale_rows <= plan.n_rows and plan.n_tests < NO_END

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsemean._fit.messages import AT_NULL
-from sparsemean._report.wording import SIDES, Wording, percent
+from sparsemean._report.wording import SIDES, TESTS, Wording, percent
 from sparsemean._stats.decision import harmonic
 from sparsemean._stats.nulls import KURTOSIS
 from sparsemean._util.plans import Plan, Side
@@ -23,11 +23,6 @@ SHOPPED = 0.23
 """Family-wise error at level .05 of whoever takes the best of 20 seeds."""
 
 
-SYMMETRIC = (
-    "A feature without a mean has noise that is symmetric about the null value; tails may be as heavy as they like, "
-    "and differ from row to row. Under skewed noise a feature may be selected for a centre that is no mean."
-)
-"""Which features of one sample count as false."""
 SAME = (
     "A feature that does not differ has the same distribution in both groups, of any form. A difference in spread "
     "alone breaks this too, and may be noticed."
@@ -134,7 +129,7 @@ def false_features(plan: Plan) -> list[str]:
     if plan.question.target == "mean":
         return _of_means(plan)
     if not plan.sizes:
-        return [SYMMETRIC]
+        return [TESTS[plan.question.test, False].null]
     if not more:
         return [SAME, SHIFTED]
     down = f"the values of the label, less {more:g}, are stochastically no larger than those of the reference"

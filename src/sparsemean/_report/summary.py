@@ -33,7 +33,7 @@ from sparsemean._report.wording import (
 )
 from sparsemean._stats import path
 from sparsemean._stats.planning import of_question
-from sparsemean._stats.power import power_of
+from sparsemean._stats.power import power_of, powers
 from sparsemean._util.checks import list_names, pluralize
 from sparsemean._util.files import map_text
 from sparsemean._util.plans import Plan
@@ -137,7 +137,7 @@ def needed(wording: Wording) -> str:
         return ""
     if any(message.startswith(("nothing can", "no feature can")) for message in wording.estimate.status.messages):
         return ""  # the note says what is needed
-    if wording.names and wording.test.means:
+    if (wording.names and wording.test.means) or plan.question.test not in powers():
         return ""
     asked, unit = of_question(plan, min_effect=0.0, selection="fwer"), wording.unit
     effect, rows = _effect_and_rows(asked, plan.n_units - plan.scale_rows)
@@ -382,7 +382,7 @@ def _details_of_tests(tests: Sequence[Wording]) -> list[str]:
     return [
         f"Together they are one family of {plan.n_hypotheses:,} hypotheses: what is promised holds of all tests at "
         f"once. {promise(tests)}",
-        TESTS[plan.question.target, True].estimates.format(direction="label minus reference"),
+        TESTS[plan.question.test, True].estimates.format(direction="label minus reference"),
         "Against the rest a feature counts as false where all labels share one distribution." if rest else "",
     ]
 

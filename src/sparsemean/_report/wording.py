@@ -138,16 +138,25 @@ class TestWords(NamedTuple):
     """Whether means are tested, and not centres."""
     ranked: bool = False
     """Whether groups are compared by ranks, which have shares of pairs."""
+    null: str = ""
+    """Which features of one sample count as false."""
 
 
+SYMMETRIC = (
+    "A feature without a mean has noise that is symmetric about the null value; tails may be as heavy as they like, "
+    "and differ from row to row. Under skewed noise a feature may be selected for a centre that is no mean."
+)
+CENTRES = TestWords(
+    "Mean",
+    "β",
+    "Share of bucket means above the null value less the share below, from −1 to 1, at the best bucket size",
+    "a median of bucket means",
+    null=SYMMETRIC,
+)
 TESTS = {
-    ("centre", False): TestWords(
-        "Mean",
-        "β",
-        "Share of bucket means above the null value less the share below, from −1 to 1, at the best bucket size",
-        "a median of bucket means",
-    ),
-    ("mean", False): TestWords(
+    ("ranks", False): CENTRES,
+    ("buckets", False): CENTRES,
+    ("sums", False): TestWords(
         "Mean",
         "β",
         "The influence sum as a share of the largest there can be, from −1 to 1",
@@ -155,7 +164,7 @@ TESTS = {
         "Estimates are means, whatever the skew.",
         means=True,
     ),
-    ("centre", True): TestWords(
+    ("ranks", True): TestWords(
         "Shift, {direction}",
         "Cliff’s delta",
         "Share of pairs in which {label} is larger less those with it smaller, from −1 to 1",
@@ -163,7 +172,7 @@ TESTS = {
         "Estimates are shifts, {direction}; a difference of means, a lift or a fold change carries no guarantee.",
         ranked=True,
     ),
-    ("mean", True): TestWords(
+    ("sums", True): TestWords(
         "Difference of means, {direction}",
         "β",
         "The influence sum as a share of the largest there can be, from −1 to 1",
@@ -173,7 +182,7 @@ TESTS = {
         means=True,
     ),
 }
-"""By target, and whether groups are compared."""
+"""By the name of the test, and whether groups are compared."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -322,7 +331,7 @@ def wording_of(
         reference, label = map(shown, estimate.class_names)
         reference = REST if plan.rest else reference
     direction = f"{label} minus {reference}"
-    test, called = TESTS[plan.question.target, groups], {"direction": direction, "label": label}
+    test, called = TESTS[plan.question.test, groups], {"direction": direction, "label": label}
     effect = f"Difference within pairs, {direction}" if estimate.paired else test.effect.format(**called)
     meaning, estimates = test.lean_meaning.format(**called), test.estimates.format(**called)
     noun = unit_name(estimate.units)

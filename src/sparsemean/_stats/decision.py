@@ -198,10 +198,11 @@ def rejections(rule: Rule, p: FloatArray, columns: IntArray, sure: IntArray, tot
 
 
 def rule_of(selection: str, level: float, total: int) -> Rule:
-    """Return the rule named ``selection``; the paper's own support is judged by Holm."""
-    if selection == "fdr":
-        return BenjaminiHochberg(level)
-    return BenjaminiHochberg(level, harmonic(total)) if selection == "fdr_by" else Holm(level)
+    """Return the rule named ``selection`` for so many hypotheses; the paper's own support is judged by Holm."""
+    if selection == "fdr_by":
+        return BenjaminiHochberg(level, harmonic(total))
+    rules: dict[str, Rule] = {"fwer": Holm(level), "fdr": BenjaminiHochberg(level), "paper": Holm(level)}
+    return rules[selection]
 
 
 def harmonic(d: int) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -99,7 +99,20 @@ SELECTIONS = {
 }
 """Rules by what ``selection=`` calls them; what each promises is said in `sparsemean._report.wording`."""
 MISSING = ("raise", "omit")
-TESTS = ("auto", "ranks", "buckets")
+
+
+class KnownTest(NamedTuple):
+    """A test of centres of one sample: the file of ``_evidence`` that has it, and what it looks at."""
+
+    file: str
+    called: str
+
+
+TESTS = {
+    "ranks": KnownTest("signed_ranks", "signed ranks"),
+    "buckets": KnownTest("signs", "signs of buckets of {sizes}"),
+}
+"""Tests of centres of one sample by what ``test=`` calls them. Means have one of their own, "sums"."""
 TARGETS = ("centre", "mean")
 ALTERNATIVES = tuple(side.value for side in Side)
 MOST_ALLOWED = 0.2
@@ -239,7 +252,7 @@ def plan_fit(
 
 def _test(test: object, *, target: str, blocks: bool, units: int) -> str:
     """Return which test is meant: ranks, unless rows are many or someone has named buckets."""
-    name = one_of(test, TESTS, argument="test")
+    name = one_of(test, ("auto", *TESTS), argument="test")
     if target == "mean":
         if name != "auto":
             raise InputError("test", "be left out with target='mean', which has a test of its own", repr(test))

@@ -32,6 +32,7 @@ from sparsemean._stats.signed_ranks import (
 )
 from sparsemean._util.plans import GroupSizes, Plan
 from sparsemean._util.records import FloatArray, MeanTest
+from sparsemean.errors import InputError
 
 LARGEST_EFFECT = 12.0
 """Beyond it no normal value has the other sign, in floating point: what is not found there never is."""
@@ -98,8 +99,15 @@ def power_of(plan: Plan) -> Power:
 
 def of_one_sample(plan: Plan) -> OneSamplePower:
     """Return what a plan of one sample can do."""
-    tests: dict[str, type[OneSamplePower]] = {"ranks": RankPower, "sums": SumPower, "buckets": SignPower}
-    return tests[plan.question.test](plan)
+    known = powers()
+    if plan.question.test not in known:
+        raise InputError("test", f"be one whose power is known: {', '.join(known)}", repr(plan.question.test))
+    return known[plan.question.test](plan)
+
+
+def powers() -> dict[str, type[OneSamplePower]]:
+    """Return what is known of tests of one sample."""
+    return {"ranks": RankPower, "sums": SumPower, "buckets": SignPower}
 
 
 # Ranks of two groups.

@@ -16,6 +16,7 @@ from sparsemean._evidence.ranks import REST
 from sparsemean._fit import designs, two_sample
 from sparsemean._fit.one_sample import fit
 from sparsemean._stats.effects import log2_fold_change
+from sparsemean._stats.planning import SELECTIONS
 from sparsemean._stats.row_scores import LARGE
 from sparsemean._util.checks import draw_seed, integer, list_names
 from sparsemean._util.records import FloatArray, IntArray
@@ -44,7 +45,6 @@ SCANPYS = {
     "copy": "pass adata.copy(), as the result itself is returned",
 }
 """Parameters of scanpy's function that there are not, and what there is."""
-CORRECTIONS = {"fwer": "holm", "fdr": "benjamini-hochberg", "fdr_by": "benjamini-yekutieli"}
 KINDS = {"names": "O", "scores": "f4", "logfoldchanges": "f4", "radius": "i8", "selected": "?"}
 """Types of columns, as in scanpy's own; all others are of float64."""
 LOOKS = {
@@ -168,7 +168,7 @@ def rank_genes_groups(
     adata.uns[key] = {
         "params": {
             **columns, "reference": str(reference), "method": "sparsemean", "use_raw": raw, "layer": layer,
-            "corr_method": CORRECTIONS[params.get("selection", "fwer")],
+            "corr_method": SELECTIONS[params.get("selection", "fwer")].lower().replace("–", "-"),
         },
         **_records(tests, numbers, table, profiles, 1.0 if base is None else float(np.log(base))),
         **(_shares(tests, profiles, (adata.raw if raw else adata).var_names) if pts else {}),
