@@ -15,6 +15,7 @@ import pytest
 from sparsemean import plan, simulate, sparse_mean
 from sparsemean._data import as_table
 from sparsemean._fit.two_sample import compare
+from sparsemean._report.page import environment
 
 from command import expect as run
 
@@ -230,6 +231,7 @@ def test_demo_goes_on_without_the_package_for_reports(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "jinja2", None)
+    environment.cache_clear()
     run("demo")
     assert "No report was written: writing a report needs jinja2" in capsys.readouterr().out
 

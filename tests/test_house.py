@@ -155,9 +155,9 @@ def test_a_fit_is_printed_without_pandas(tmp_path: Path) -> None:
     """It takes half a second to import, as long as all the rest of a small fit."""
     file = tmp_path / "x.csv"
     file.write_text("a,b\n" + "".join(f"{1 + i % 7 / 10},{(-1) ** i * i}\n" for i in range(1, 60)), encoding="utf-8")
-    fit = "from click.testing import CliRunner; from sparsemean._cli import fit"
+    fit = "from click.testing import CliRunner; from sparsemean._cli import fit_command"
     loaded = loaded_by(
-        f"{fit}; done = CliRunner().invoke(fit, [{str(file)!r}]); assert '1 of 2 features' in done.output"
+        f"{fit}; done = CliRunner().invoke(fit_command, [{str(file)!r}]); assert '1 of 2 features' in done.output"
     )
     assert "pandas" not in loaded
 

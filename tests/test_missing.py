@@ -22,7 +22,7 @@ from sparsemean._fit.refinement import refined
 from sparsemean._fit.two_sample import compare
 from sparsemean._stats import path
 from sparsemean._stats.buckets import assign_block_buckets
-from sparsemean._stats.nulls import log_tails
+from sparsemean._stats.nulls import log_u_tails
 from sparsemean._stats.planning import PRESET
 from sparsemean.errors import InputError
 
@@ -314,10 +314,8 @@ def test_two_groups_with_bad_rows_and_empty_columns() -> None:
         n = np.array([[np.sum(~np.isnan(X[g == LABELS, feature]))] for g in (1, 0)])
         u = round((abs(est.result_.beta[feature]) + 1) / 2 * n.prod())
         u -= int(18 * (n[1, 0] + 13) + 13 * n[0, 0])  # 18 bad rows of 350, 13 of 250; any of them may have been hidden
-        log_p = (
-            LOG_2
-            + log_tails(*n[..., np.newaxis], n.sum(axis=0)[np.newaxis], np.array([2 * u]), bound=False, halves=False)[0]
-        )
+        nonzero, twice = n.sum(axis=0)[np.newaxis], np.array([2 * u])
+        log_p = LOG_2 + log_u_tails(*n[..., np.newaxis], nonzero, twice, bound=False, halves=False)[0]
         assert est.result_.table(all=True)["log10_p"][feature] == pytest.approx(min(0.0, log_p / np.log(10)), rel=1e-12)
     assert np.isfinite(est.row_scores_).all()
 

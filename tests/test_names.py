@@ -17,7 +17,7 @@ import pytest
 import sparsemean as sm
 from sparsemean._fit.write import write
 from sparsemean._report import page as report_page
-from sparsemean._report.page import HERE, embed, page_data, page_wording
+from sparsemean._report.page import HERE, page_data, page_wording
 from sparsemean._report.summary import as_html
 from sparsemean._util.files import write_csv
 from sparsemean.errors import CONTROLS, visible
@@ -195,7 +195,7 @@ def test_what_the_page_would_download_is_what_is_written(tmp_path: Path) -> None
     order = "const state = { order: data.index.map((_, k) => k) };"
     end = f"{order} console.log(JSON.stringify([asCsv(), state.order.map(nameOf)]));"
     done = subprocess.run(
-        ["node", "-e", "\n".join((start, *parts.values(), end))], input=embed(data), capture_output=True, text=True
+        ["node", "-e", "\n".join((start, *parts.values(), end))], input=json.dumps(data), capture_output=True, text=True
     )
     assert done.stderr == ""
     csv, names = json.loads(done.stdout)

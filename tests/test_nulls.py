@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from sparsemean._kernels import rank_tails
-from sparsemean._stats.nulls import SignTestNull, critical_rank, least_majorities, log_tails, times, two_sided
+from sparsemean._stats.nulls import SignTestNull, critical_rank, least_majorities, log_u_tails, times, two_sided
 
 
 def sign_test(k: np.ndarray, n: np.ndarray) -> np.ndarray:
@@ -75,7 +75,7 @@ def tails(n1: int, n2: int, doubled: object, *, A: int | None = None, bound: boo
     """Logarithms of P(2U ≥ w) for some w."""
     w = np.atleast_1d(np.asarray(doubled, dtype=np.int64))
     first, second, nonzero = (np.full((w.size, 1), size) for size in (n1, n2, n1 + n2 if A is None else A))
-    return log_tails(first, second, nonzero, w, bound=bound, halves=False)
+    return log_u_tails(first, second, nonzero, w, bound=bound, halves=False)
 
 
 def doubled_u(values: tuple[int, ...], n1: int) -> np.ndarray:
@@ -199,7 +199,7 @@ def test_strata_are_sums_of_independent_ranks() -> None:
     sums = np.add.outer(one, two).ravel()
     w = np.arange(2 * 4 + 3 * 2 + 1, sums.max() + 1)
     n1, n2, A = (np.tile(sizes, (w.size, 1)) for sizes in ((2, 3), (4, 2), (6, 2)))
-    found = log_tails(n1, n2, A, w, bound=False, halves=False)
+    found = log_u_tails(n1, n2, A, w, bound=False, halves=False)
     np.testing.assert_allclose(found, np.log([np.mean(sums >= place) for place in w]), atol=EXACT)
 
 
@@ -209,7 +209,7 @@ def test_halves_of_ties_cost_a_factor_of_two_at_most(values: tuple[int, ...]) ->
         u, A = doubled_u(values, n1), 7 - values.count(0)
         w = np.arange(n1 * (7 - n1) + 1, u.max() + 1)
         sizes = (np.full((w.size, 1), size) for size in (n1, 7 - n1, A))
-        found = log_tails(*sizes, w, bound=False, halves=True)
+        found = log_u_tails(*sizes, w, bound=False, halves=True)
         assert (found >= np.log([np.mean(u >= place) for place in w]) - 1e-12).all()
 
 
@@ -220,7 +220,7 @@ def test_critical_values_are_the_smallest_that_pass(
 ) -> None:
     u = critical_rank(first, second, error)
     n1, n2 = np.array([first] * 2), np.array([second] * 2)
-    p = np.exp(log_tails(n1, n2, n1 + n2, 2 * np.array([u - 1, u]), bound=False, halves=False))
+    p = np.exp(log_u_tails(n1, n2, n1 + n2, 2 * np.array([u - 1, u]), bound=False, halves=False))
     assert p[0] > error >= p[1]
 
 

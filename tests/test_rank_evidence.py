@@ -1,6 +1,6 @@
 """p-values of groups by an own computation: every null that bad rows could have led to, and the largest of them.
 
-The tails are those of `log_tails`, which tests/test_nulls.py holds against counting; here every number of values that
+The tails are those of `log_u_tails`, which tests/test_nulls.py holds against counting; here every number of values that
 are not zero is asked for by itself.
 """
 
@@ -16,7 +16,7 @@ import pytest
 from sparsemean._data import as_table
 from sparsemean._evidence import groups
 from sparsemean._evidence.ranks import Contrast, WorstCase, most_moved
-from sparsemean._stats.nulls import log_tails
+from sparsemean._stats.nulls import log_u_tails
 from sparsemean._util.plans import BadRows
 
 LOG_2 = np.log(2.0)
@@ -24,7 +24,7 @@ LOG_2 = np.log(2.0)
 
 def tail(n1: int, n2: int, A: int, w: int, *, halves: bool) -> float:
     sizes = (np.array([[size]]) for size in (n1, n2, A))
-    return float(log_tails(*sizes, np.array([w]), bound=False, halves=halves)[0])
+    return float(log_u_tails(*sizes, np.array([w]), bound=False, halves=halves)[0])
 
 
 def one_null(x: np.ndarray, first: np.ndarray, m: tuple[int, int], *, halves: bool, zeros: bool) -> float:
@@ -173,7 +173,7 @@ def test_bounds_of_strata_just_above_the_mean_are_no_rounding() -> None:
     mean, deviation = 47 * 46 + 17 * 42, 1000
     places = mean + np.array([1, 4, 10, 40, deviation // 10, deviation // 4, deviation])
     bounds, exact = (
-        np.array([log_tails(n1, n2, A, np.array([w]), bound=bound, halves=False)[0] for w in places])
+        np.array([log_u_tails(n1, n2, A, np.array([w]), bound=bound, halves=False)[0] for w in places])
         for bound in (True, False)
     )
     assert (bounds >= exact - 1e-9).all()

@@ -10,7 +10,7 @@ from scipy import stats
 
 from sparsemean import SparseMeanDifference, certify
 from sparsemean._kernels.rank_transforms import majorant, spread
-from sparsemean._stats.nulls import log_tails as group_tails
+from sparsemean._stats.nulls import log_u_tails as group_tails
 from sparsemean._stats.signed_ranks import FARTHEST, LARGE, caps_of, log_tails
 
 import exact_tails as exact

@@ -190,11 +190,12 @@ def test_a_closed_stream_does_not_undo_a_fit(file: Path, tmp_path: Path, shell: 
 def test_a_warning_of_ours_is_one_line_and_none_where_quiet(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def warned(*_: object, **__: object) -> None:
+    def warned(*_: object, **__: object) -> list[tuple[str, Path]]:
         warnings.warn("two\nlines", BaselineWarning, stacklevel=1)
         warnings.warn("NumPy's own", RuntimeWarning, stacklevel=1)
         warnings.warn("in pandas 4", FutureWarning, stacklevel=1)
         warnings.warn("a library's", UserWarning, stacklevel=1)
+        return []
 
     monkeypatch.setattr("sparsemean._cli.common_options.check_outputs", warned)
     with warnings.catch_warnings():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sparsemean import Estimate, SparseMeanDifference, sparse_mean
-from sparsemean._report.page import HERE, embed, page_data, page_of, page_wording
+from sparsemean._report.page import HERE, page_data, page_of, page_wording
 from sparsemean._report.summary import selected
 from sparsemean._report.wording import wording_of
 
@@ -87,7 +87,7 @@ def test_scripts_write_the_same_numbers_and_their_volcano_goes_as_far(tiny: Esti
     console.log(JSON.stringify([...told, column.log10_p || null, cellOf.p_value(0)]));
     """
     done = subprocess.run(
-        ["node", "-e", "\n".join((STUB, *parts, end))], input=embed(data), capture_output=True, text=True
+        ["node", "-e", "\n".join((STUB, *parts, end))], input=json.dumps(data), capture_output=True, text=True
     )
     assert done.stderr == ""
     (first, second), texts, logs, moved = json.loads(done.stdout)

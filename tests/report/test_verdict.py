@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from sparsemean import Estimate, SparseMean, SparseMeanDifference, simulate, sparse_mean
-from sparsemean._report.guarantees import guarantees_of, worst_share
+from sparsemean._report.guarantees import guarantees_of, terms
 from sparsemean._report.summary import closest, needed
 from sparsemean._report.verdict import verdict
-from sparsemean._report.wording import wording_of
+from sparsemean._report.wording import percent, wording_of
 from sparsemean._stats.decision import harmonic
 from sparsemean._stats.row_scores import FEW, LARGE, TOGETHER
 from sparsemean._util.records import RowScores
@@ -216,7 +216,7 @@ def test_after_looking_only_what_is_proved_is_promised(clean: Estimate) -> None:
     said = " ".join(guarantees_of(wording_of(clean)).guaranteed).replace("\N{NO-BREAK SPACE}", " ")
     assert "With probability at most 5 % both happen: no more rows are bad than were allowed for by looking" in said
     assert "It is the probability of both together, not of the second given the first." in said
-    assert worst_share(clean.plan) == 0.05 * harmonic(100)
+    assert terms(wording_of(clean))["worst"] == percent(0.05 * harmonic(100))
     assert "Of the intervals of the selected features at most 25.9 % are expected to miss" in said
     assert "not a single selected feature is false" not in said
     assert "That all bad rows look bad" in " ".join(guarantees_of(wording_of(clean)).not_guaranteed)

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from sparsemean import Estimate
+from sparsemean._report.page import environment
 from sparsemean._util.checks import Bunch
 from sparsemean.errors import InputError, MissingExtraError, visible
 
@@ -145,6 +146,7 @@ def test_without_jinja_one_line_says_what_to_install(
     estimate: Estimate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
+    environment.cache_clear()
     with pytest.raises(MissingExtraError, match=r'needs jinja2.*: pip install "sparsemean\[report\]"') as refused:
         estimate.report(tmp_path / "page.html")
     assert "\n" not in str(refused.value)

@@ -293,20 +293,18 @@ def keep_given(options: dict[str, object]) -> None:
         options["refine"] = None
 
 
-def outputs_of(
-    out: Iterable[Path], json_file: str | None, page: Path | None, scorecard: str | None = None
+def check_outputs(
+    named: Iterable[tuple[str, Path | str | None]], inputs: Sequence[Path], *, replaced: Path | None = None
 ) -> list[tuple[str, Path]]:
-    """Return the files that options name, each with its option."""
-    named = [*(("--out", path) for path in out), ("--json", json_file), ("--scorecard", scorecard), ("--report", page)]
-    return [(option, Path(target)) for option, target in named if target not in (None, "-")]
+    """Return the files that options name, each with its option; - is no file.
 
-
-def check_outputs(outputs: list[tuple[str, Path]], inputs: Sequence[Path], *, replaced: Path | None = None) -> None:
-    """Refuse what cannot be written, an input that is not to be ``replaced``, and one file twice, however spelled."""
+    Refuse what cannot be written, an input that is not to be ``replaced``, and one file twice, however spelled.
+    """
     from sparsemean._fit import write
-    from sparsemean._report import page
+    from sparsemean._report.page import check_report
     from sparsemean._util.files import check_writable
 
+    outputs = [(option, Path(target)) for option, target in named if target not in (None, "-")]
     seen: dict[str, str] = {}
     for option, target in outputs:
         if option == "--json" and target.suffix != ".json":
@@ -314,7 +312,7 @@ def check_outputs(outputs: list[tuple[str, Path]], inputs: Sequence[Path], *, re
         if option == "--scorecard" and target.suffix.lower() != ".csv":
             raise InputError(option, "end in .csv", repr(str(target)))
         if option == "--report":
-            page.check_report(target, option)
+            check_report(target, option)
         elif option == "--scorecard" or target.suffix.lower() == SKETCH:
             check_writable(target, option)
         else:
@@ -326,6 +324,7 @@ def check_outputs(outputs: list[tuple[str, Path]], inputs: Sequence[Path], *, re
         if where in seen:
             raise InputError(option, f"be another file than that of {seen[where]}", repr(str(target)))
         seen[where] = option
+    return outputs
 
 
 def title_of(file: Path) -> str:

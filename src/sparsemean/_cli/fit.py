@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -45,7 +45,7 @@ NEARLY_ALL, MANY = 0.8, 10
 """Share of the features, and number of them, at which a mean says little."""
 
 
-@click.command(short_help="Which features of a file have a mean or differ.")
+@click.command("fit", short_help="Which features of a file have a mean or differ.")
 @click.argument("file", type=click.Path(path_type=Path))
 @common_options.file_options
 @click.option("--group", metavar="COLUMN", help="Compare the groups of rows that this column names.")
@@ -96,7 +96,7 @@ NEARLY_ALL, MANY = 0.8, 10
 @common_options.output_options
 @click.option("-v", "--verbose", is_flag=True, help="Say more of how it was read and done.")
 @click.pass_context
-def fit(
+def fit_command(
     context: click.Context,
     /,
     file: Path,
@@ -126,11 +126,11 @@ def fit(
         raise InputError("--all", "come with --out or --json", "neither", "name a file: --out FILE.csv")
     wanted = common_options.read_options(options)
     _refuse_others(context, wanted)
-    outputs = common_options.outputs_of([] if out is None else [out], json_file, page, scorecard)
     annotated = out is not None and out.suffix.lower() == ".h5ad"
-    if annotated and file.suffix.lower() != ".h5ad":
-        raise InputError("--out", "end in .h5ad only where the input does", repr(outputs[0][1].name))
-    common_options.check_outputs(outputs, [file], replaced=out if annotated and overwrite else None)
+    if out is not None and annotated and file.suffix.lower() != ".h5ad":
+        raise InputError("--out", "end in .h5ad only where the input does", repr(out.name))
+    named = [("--out", out), ("--json", json_file), ("--scorecard", scorecard), ("--report", page)]
+    outputs = common_options.check_outputs(named, [file], replaced=out if annotated and overwrite else None)
     if options["device"] == "gpu" and options["dask"] is not None:
         raise InputError("--device", "be left out with --dask, whose workers count", "gpu")
     title = common_options.title_of(file)
@@ -144,7 +144,7 @@ def fit(
         if dask is not None:
             table = stack.enter_context(_spread(table, file, wanted, quiet, dask))
         with progressing("Fitting" if wanted.group is None else "Comparing", quiet) as progress:
-            estimate = _hinted(_estimate(table, wanted, options, progress), table, wanted)
+            estimate = _estimate(table, wanted, options, progress)
         table.check_unchanged()
         card = None
         if scorecard is not None:
@@ -188,7 +188,8 @@ def _estimate(
     reference, vs, covariate = (options.pop(name) for name in ("reference", "vs", "covariate"))
     if wanted.group is None:
         _ask_of_one_sample(options)
-        return one_sample.fit(table, groups=table.columns.get("subject"), progress=progress, **options)
+        estimate = one_sample.fit(table, groups=table.columns.get("subject"), progress=progress, **options)
+        return _hinted(estimate, table)
     flags = {"y": "group", "groups": "subject", "strata": "strata", "pairs": "pairs"}
     called = {
         name: f"--{flag} {column}" for name, flag in flags.items() if (column := getattr(wanted, flag)) is not None
@@ -205,17 +206,14 @@ def _estimate(
     ).result  # fmt: skip
 
 
-def _hinted(estimate: Estimate | Comparison, table: Table, wanted: ReadOptions) -> Estimate | Comparison:
+def _hinted(estimate: Estimate, table: Table) -> Estimate:
     """Point to groups where nearly all features of one sample have a mean, and a column may say the groups."""
-    if wanted.group is not None or not table.two_valued:
-        return estimate
-    one = cast("Estimate", estimate)
-    n, d = one.support.size, one.plan.n_features
-    if d < MANY or n < NEARLY_ALL * d:
+    n, d = estimate.support.size, estimate.plan.n_features
+    if not table.two_valued or d < MANY or n < NEARLY_ALL * d:
         return estimate
     name = table.two_valued[0]
     hint = f"{n} of {d} features have a mean, as counts and amounts do; --group {quote(name)} asks what differs by it"
-    return replace(one, status=replace(one.status, messages=(*one.status.messages, hint)))
+    return replace(estimate, status=replace(estimate.status, messages=(*estimate.status.messages, hint)))
 
 
 def _label(written: str, labels: Array) -> object:
@@ -420,11 +418,11 @@ def merge_command(
     from sparsemean._counts.merging import merge
     from sparsemean._data import open_file
 
-    outputs = common_options.outputs_of(out, json_file, page)
     for path in out:
         if path.suffix.lower() not in (SKETCH, *RESULTS):
             raise InputError("--out", "end in .sketch, .csv, .json or .parquet", repr(path.name))
-    common_options.check_outputs(outputs, [*files, *rows])
+    named = [*(("--out", path) for path in out), ("--json", json_file), ("--report", page)]
+    outputs = common_options.check_outputs(named, [*files, *rows])
     wanted = common_options.read_options(options)
     options["bucket_sizes"] = sizes_of(options["bucket_sizes"])
     common_options.keep_given(options)

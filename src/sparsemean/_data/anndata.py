@@ -23,7 +23,6 @@ from sparsemean._data.table import (
     as_names,
     as_text,
     check_feature_names,
-    unique_names,
 )
 from sparsemean._kernels.memory_layout import cut
 from sparsemean._util.checks import list_names
@@ -174,7 +173,7 @@ def _annotated(
     notes = () if not raw else (OTHER_RAW.format("X" if wanted.layer is None else f"layer {wanted.layer!r}"),)
     return Table(
         source,
-        unique_names(names, f"call {RENAME} and write the file again"),
+        check_feature_names(names, names.size, f"call {RENAME} and write the file again"),
         row_names=rows,
         groups=labels.pop("group", None),
         columns=labels,
@@ -241,7 +240,8 @@ def read_anndata(
     holder = adata.raw if raw else adata
     raws = f"test X with use_raw=False, or set adata.raw again from an AnnData after {RENAME.replace('adata.', '')}"
     advice = raws if raw else f"call {RENAME}"
-    given = unique_names(as_names(holder.var_names), advice) if feature_names is None else feature_names
+    called = holder.var_names
+    given = check_feature_names(called, len(called), advice) if feature_names is None else feature_names
     opened = FileContext(type(adata).__name__, "AnnData behind an open file", argument="X")
     if layer is not None and layer not in adata.layers:
         listed = list_names(sorted(adata.layers.keys())) or "none"

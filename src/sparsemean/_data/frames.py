@@ -22,7 +22,6 @@ from sparsemean._data.table import (
     as_names,
     check_feature_names,
     check_matrix,
-    unique_names,
 )
 from sparsemean._kernels.memory_layout import cut, precision_of
 from sparsemean._util.files import refuse_endless
@@ -102,7 +101,8 @@ def fields_of(schema: pa.Schema, wanted: ReadOptions, argument: str = "FILE") ->
     others = [name for name in index if name not in wanted.of_rows.values()]
     kinds = schema.types  # made anew whenever they are asked for
     layout = layout_of(schema.names, replace(wanted, drop=(*wanted.drop, *others)))
-    names = unique_names(as_names([schema.names[at] for at in layout.features]), "rename one of them")
+    names = check_feature_names([schema.names[at] for at in layout.features], layout.features.size)
+    assert names is not None
     types = [kinds[column] for column in layout.features]
     bad = {str(name): _called(kind) for name, kind in zip(names, types, strict=True) if not is_numeric(kind)}
     if bad and not wanted.drop_text:

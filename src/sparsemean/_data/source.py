@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._kernels.memory_layout import cut, is_native, precision_of
-from sparsemean._kernels.rounding import Grid, grid_of
+from sparsemean._kernels.rounding import DOUBLE, SINGLE, Grid
 from sparsemean._util.records import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -102,8 +102,8 @@ class Source(ABC):
 
     @property
     def grid(self) -> Grid | None:
-        """To which numbers values are rounded where groups are compared; see `rounding`."""
-        return grid_of(self.dtype, self.precision)
+        """To which numbers values are rounded where groups are compared; None where they stay as they are."""
+        return {2.0**-52: DOUBLE, 2.0**-23: SINGLE}.get(self.precision) if self.dtype.kind == "f" else None
 
     @property
     def measured(self) -> Source:

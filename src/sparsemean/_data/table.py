@@ -331,22 +331,18 @@ def check_matrix(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> None:
         raise InputError("X", "be numeric", f"dtype {dtype}", "convert it to numbers first")
 
 
-def check_feature_names(names: object, d: int) -> Names | None:
-    """Return one name for each of ``d`` features, no two alike, or None."""
+def check_feature_names(names: object, d: int, advice: str = "rename one of them") -> Names | None:
+    """Return one name for each of ``d`` features, no two alike, or None; ``advice`` says what to do about two."""
     if names is None:
         return None
     if isinstance(names, str) or not isinstance(names, Sized) or not isinstance(names, Iterable) or len(names) != d:
         size = len(names) if isinstance(names, Sized) and not isinstance(names, str) else type(names).__name__
         raise InputError("feature_names", f"be a sequence of {d} names, one for each column of X", size)
-    return unique_names(as_names(names), "rename one of them")
-
-
-def unique_names(names: Names, advice: str) -> Names:
-    """Return names of features, of which no two may be alike."""
-    if len(set(names)) < names.size:
-        twice = next(name for name, count in Counter(names.tolist()).items() if count > 1)
+    found = as_names(names)
+    if len(set(found)) < d:
+        twice = next(name for name, count in Counter(found.tolist()).items() if count > 1)
         raise InputError("feature names", "differ from each other", f"{twice!r} more than once", advice)
-    return names
+    return found
 
 
 def as_names(names: Any) -> Names:

@@ -270,13 +270,12 @@ def shift(
     moved = most_moved(np.array(sizes[:1]), np.array(sizes[1:]), bad, missing=gaps)
     rank = total + 1 - critical - int(moved[0])
     (a, b), ends = map(np.concatenate, zip(*pairs, strict=True)), np.cumsum(sizes, axis=1)
-
-    def ordered(k: int) -> float:
-        return centres.order_statistic(a, b, ends, k, np.nan, np.nan)[0]
-
-    low = ordered(rank) if rank >= 1 and side is not Side.DOWN else -np.inf
-    high = ordered(total + 1 - rank) if rank >= 1 and side is not Side.UP else np.inf
-    return centres.pair_median(a, b, ends, np.nan, np.nan), low, high
+    low, high, guess = -np.inf, np.inf, (np.nan, np.nan)
+    if rank >= 1 and side is not Side.DOWN:
+        low = centres.order_statistic(a, b, ends, rank, *guess)[0]
+    if rank >= 1 and side is not Side.UP:
+        high = centres.order_statistic(a, b, ends, total + 1 - rank, *guess)[0]
+    return centres.pair_median(a, b, ends, *guess), low, high
 
 
 def shifts(

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from sparsemean._kernels.memory_layout import each
 from sparsemean._stats.arrays import column_classes, namespace, on_host
-from sparsemean._stats.nulls import log_tails
+from sparsemean._stats.nulls import log_u_tails
 from sparsemean._stats.planning import bad_rows
 from sparsemean._util.plans import BadRows, GroupSizes, Shares, Side
 from sparsemean._util.records import CountArray, FloatArray, IntArray
@@ -300,7 +300,7 @@ class WorstCaseNull:
         place, sides = w.sum(axis=1) - 2 * moved, math.log(self.case.side.number)
         unknown = m > 0 and kind != RAW
         most = np.minimum(A + m, n1 + n2) if unknown else A
-        log_p = np.minimum(0.0, sides + log_tails(n1, n2, most, place, bound=unknown, halves=halves))
+        log_p = np.minimum(0.0, sides + log_u_tails(n1, n2, most, place, bound=unknown, halves=halves))
         if unknown and counts.shape[1] == 1 and m <= MOST_LOOKS:
             at = np.flatnonzero((log_p > goal) & (log_p < goal + CLOSE) & ~gaps)
             reached = at[self._reached(n1[at], n2[at], most[at], place[at], goal=goal[at] - sides, halves=halves)]
@@ -316,7 +316,7 @@ class WorstCaseNull:
             at = np.flatnonzero((out <= goal) & (most[:, 0] >= fewer))
             if not at.size:
                 break
-            tail = log_tails(n1[at], n2[at], most[at] - fewer, w[at], bound=False, halves=halves)
+            tail = log_u_tails(n1[at], n2[at], most[at] - fewer, w[at], bound=False, halves=halves)
             out[at] = np.maximum(out[at], tail)
         return np.asarray(out <= goal)
 

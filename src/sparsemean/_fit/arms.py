@@ -14,7 +14,7 @@ from sparsemean._fit.afterwards import FITTED, rows_of
 from sparsemean._fit.suspects import ELSEWHERE
 from sparsemean._kernels.influence import ERROR
 from sparsemean._stats.effects import Arms
-from sparsemean._stats.planning import ask
+from sparsemean._stats.planning import check_question
 from sparsemean._stats.row_scores import FEW, LARGE, TOGETHER
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
@@ -154,7 +154,7 @@ def _left(estimate: Estimate, table: Table, labels: IntArray) -> FloatArray:
     unchanged = not plan.bad_rows and np.array_equal(labels, np.asarray(estimate.labels))
     if unchanged or plan.question.target == "mean" or not all((labels == arm).any() for arm in (0, 1)):
         return np.full((2, plan.n_features), np.nan)
-    request = ask(
+    request = check_question(
         contamination=0.0, selection=plan.question.selection, level=plan.question.level / plan.n_tests,
         alternative=plan.alternative, min_effect=plan.question.min_effect, missing=plan.question.missing,
     )  # fmt: skip

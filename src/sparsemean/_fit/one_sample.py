@@ -135,7 +135,7 @@ def prepare(
 @cache
 def _plan_options() -> frozenset[str]:
     """Return what `planning.plan_fit` may be asked for."""
-    known = (inspect.signature(function).parameters for function in (planning.plan_fit, planning.ask))
+    known = (inspect.signature(function).parameters for function in (planning.plan_fit, planning.check_question))
     return frozenset().union(*known) - {"n", "d", "n_units", "asked"}
 
 

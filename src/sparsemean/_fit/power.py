@@ -15,8 +15,8 @@ from sparsemean._stats.planning import (
     MIN_ROWS,
     MOST_RANKED,
     WITHOUT_BUCKETS,
-    ask,
     bad_rows,
+    check_question,
     check_share,
     check_shares,
     of_question,
@@ -220,7 +220,7 @@ def plan(
             if value != usual:
                 raise InputError(name, "be left out where two groups are planned", repr(value))
         shares = check_shares(contamination)
-        asked = ask(contamination=contamination, level=level, alternative=alternative)
+        asked = check_question(contamination=contamination, level=level, alternative=alternative)
         made = _of_groups(cast("Sequence[int]", n), d, asked, shares)
     else:
         for name, number, most in (("n", n, MOST), ("d", d, MOST), ("k", k, d)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -25,7 +25,7 @@ from sparsemean._fit.suspects import looking_bad, rows_off, sides_of, suspects_o
 from sparsemean._stats import planning
 from sparsemean._stats.arrays import on_host
 from sparsemean._stats.decision import Decision, decide, error_after_selection, rule_of
-from sparsemean._stats.effects import GroupEffects, group_effects, joined, log_scale
+from sparsemean._stats.effects import group_effects, joined, log_scale
 from sparsemean._util.checks import AUTO, draw_seed, list_names, unit_name
 from sparsemean._util.plans import Plan, Question
 from sparsemean._util.records import FloatArray, IntArray, MeanDifferenceTest, RowScores, Sample
@@ -103,9 +103,15 @@ def compare(table: Table, y: Any, *, pairs: Any = None, progress: Progress | Non
         return _of_pairs(design, progress)
     counting, estimating = parts_of(progress, (1.0, 1.0))
     with design.table.source.there():
-        found = decide_all(design, counting).to_host().judged()
+        found = decide_all(design, counting)
+        found = replace(found, decision=on_host(found.decision)).judged()  # an estimate may be taken anywhere
+    source, (n, d), support = design.table.source, design.table.shape, found.decision.support
+    columns = np.unique(np.linspace(0, d - 1, min(d, SAMPLED)).astype(np.intp))
+    rows = np.unique(np.linspace(0, n - 1, min(n, SAMPLED)).astype(np.intp))
+    scale = log_scale(source.measured.take(columns)[rows]) if support.size else None
+    estimate = partial(found.estimate, began=began, scale=scale, checksum=source.early_checksum(np.unique(support % d)))
     parts = enumerate(parts_of(estimating, (1.0,) * len(found.plans)))
-    made = [found.estimate(contrast, began=began, progress=part) for contrast, part in parts]
+    made = [estimate(contrast, progress=part) for contrast, part in parts]
     return Comparison(design.classes, dict(zip(found.keys, made, strict=True)))
 
 
@@ -127,9 +133,10 @@ def designed(
 ) -> Design:
     """Prepare rows: less what values from before predict, one a subject, or one a pair, which is one sample.
 
-    ``asked`` is what `planning.ask` takes; see `contrasts_of` for the rest. Messages name arguments as ``called``.
+    ``asked`` is what `planning.check_question` takes; see `contrasts_of` for the rest. Messages name arguments as
+    ``called``.
     """
-    question, seed, names = planning.ask(**asked), draw_seed(random_state), {**NAMED, **(called or {})}
+    question, seed, names = planning.check_question(**asked), draw_seed(random_state), {**NAMED, **(called or {})}
     for name, given in {"y": y, "groups": groups, "strata": strata, "pairs": pairs}.items():
         designs.refuse_other_index(table, given, names[name])
     if covariate is not None:
@@ -182,22 +189,9 @@ class Groups:
         names = [names_of(self.design.classes, test.contrast) for test in self.tests]
         return [name[::-1] for name in names] if len({name[0] for name in names}) > 1 else [name[1] for name in names]
 
-    def to_host(self) -> Groups:
-        """Take decisions from a device: an estimate may be taken anywhere."""
-        return replace(self, decision=on_host(self.decision))
-
     def strength(self, contrast: int) -> tuple[FloatArray, IntArray]:
         """Return Cliff's delta, or how the sums differ."""
         return self.tests[contrast].strength, np.ones(self.design.table.shape[1], dtype=np.intp)
-
-    @cached_property
-    def _scale_and_checksum(self) -> tuple[str | None, Checksum | None]:
-        """Whether data look like counts or logarithms of them, by a few rows with many columns; their checksum."""
-        source, (n, d) = self.design.table.source, self.design.table.shape
-        columns = np.unique(np.linspace(0, d - 1, min(d, SAMPLED)).astype(np.intp))
-        rows = np.unique(np.linspace(0, n - 1, min(n, SAMPLED)).astype(np.intp))
-        scale = log_scale(source.measured.take(columns)[rows]) if self.decision.support.size else None
-        return scale, source.early_checksum(np.unique(self.decision.support % d))
 
     def judged(self) -> Groups:
         """Judge the labels of rows in each test, and rows by how they lie about the medians of labels.
@@ -221,17 +215,20 @@ class Groups:
         )
         return replace(found, decision=self.decision.at(numbers), plans=plans)
 
-    def estimate(self, contrast: int, *, began: float, progress: Progress | None = None) -> Estimate:
-        """Return the estimate of one test."""
+    def estimate(
+        self, contrast: int, *, began: float, scale: str | None, checksum: Checksum | None, progress: Progress | None
+    ) -> Estimate:
+        """Return the estimate of one test; all tests share the ``scale`` of the data and their checksum."""
         design, table, plan, test = self.design, self.design.table, self.plans[contrast], self.tests[contrast]
         decision, labels, d = self.decision.of(contrast), sides_of(design.codes, test.contrast), table.shape[1]
-        support, (scale, checksum) = decision.support, self._scale_and_checksum
+        support, source, groups = decision.support, table.source, [np.flatnonzero(labels == side) for side in (1, 0)]
         mean, intervals, effects = np.zeros(d), np.full((d, 2), np.nan), None
         if support.size:
             error, blocks = error_after_selection(plan, self.decision.support.size), []
             options: dict[str, Any] = {"test": test.mean_test, "error": error, "n_jobs": design.n_jobs}
             for columns, values, found in located(table, plan, labels, design.strata, support, **options):
-                blocks.append(_effects_of(table, columns, values, labels, scale))
+                raw = None if source.measured is source else source.measured.take(columns)
+                blocks.append(group_effects(values, *groups, scale=scale, raw=raw))
                 mean[columns], intervals[columns] = found[:, 0], found[:, 1:]
                 if progress is not None:
                     progress(np.searchsorted(support, columns[-1], side="right") / support.size)
@@ -307,18 +304,6 @@ def _not_possible(design: Design, plan: Plan, test: GroupTest, support: IntArray
         possible = groups_possible(plan, unit) if means is None else difference_impossible(plan, means)
     missing = messages.of_missing(gaps, n, design.table) if gaps.any() else ()
     return [*possible, *messages.of_columns(design.table, test.constant, messages.ONE_VALUE), *missing]
-
-
-def _effects_of(
-    table: Table, columns: IntArray, values: FloatArray, labels: IntArray, scale: str | None
-) -> GroupEffects:
-    """Return the effects in some columns; non-zeros are those of the metric, where ``values`` are adjusted."""
-    rows, measured = [np.flatnonzero(labels == group) for group in (1, 0)], table.source.measured
-    found = group_effects(values, *rows, scale=scale)
-    if measured is table.source:
-        return found
-    own = group_effects(measured.take(columns), *rows, scale=scale)
-    return replace(found, share_nonzero_0=own.share_nonzero_0, share_nonzero_1=own.share_nonzero_1)
 
 
 def located(

@@ -127,11 +127,6 @@ EXPONENT = np.uint64(52)
 """Where it begins in a double."""
 
 
-def grid_of(dtype: np.dtype[np.generic], precision: float) -> Grid | None:
-    """Return to which numbers values are rounded; None for whole ones and half precision: they stay as they are."""
-    return {2.0**-52: DOUBLE, 2.0**-23: SINGLE}.get(precision) if dtype.kind == "f" else None
-
-
 def snapped(values: npt.ArrayLike, grid: Grid | None) -> FloatArray:
     """Return values, of whatever type, as doubles rounded to a grid: the specification of `snap`.
 

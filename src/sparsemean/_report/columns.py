@@ -152,16 +152,16 @@ def plain(values: npt.ArrayLike, digits: int | None = None) -> list[object]:
 
     Whole ones are integers then; ``null`` is what is not known, and words are what is infinite.
     """
-    return [_plain(value, digits) for value in np.asarray(values).tolist()]
-
-
-def _plain(value: object, digits: int | None) -> object:
-    if not isinstance(value, float):
-        return value
-    if not math.isfinite(value):
-        return None if math.isnan(value) else "inf" if value > 0 else "-inf"
-    short = value if digits is None else float(f"{value:.{digits}g}")
-    return int(short) if digits is not None and short.is_integer() else short
+    out: list[object] = []
+    for value in np.asarray(values).tolist():
+        if isinstance(value, float) and not math.isfinite(value):
+            out.append(None if math.isnan(value) else "inf" if value > 0 else "-inf")
+        elif isinstance(value, float) and digits is not None:
+            short = float(f"{value:.{digits}g}")
+            out.append(int(short) if short.is_integer() else short)
+        else:
+            out.append(value)
+    return out
 
 
 # Numbers as they are shown: the scripts of the page write them in the same way.

@@ -78,7 +78,7 @@ MISSING = "A value is missing for reasons that have nothing to do with what it w
 P_VALUES = "Every p-value is the largest that bad {units} could have left: it holds {replaced}."
 INTERVALS = (
     "Of the intervals of the selected features at most {level} are expected to miss, if features are independent and "
-    "no one chose by replacing {units} which of them are selected; else "
+    "no one chose by replacing {units} which of them are selected; else {otherwise}"
 )
 INTERVALS_AFTER_LOOKING = (
     "Of the intervals of the selected features at most {worst} are expected to miss, counted where {no_more}: as that "
@@ -170,6 +170,7 @@ NO_MORE = "no more {units} are bad than were allowed for by looking"
 def terms(wording: Wording) -> dict[str, str]:
     """Return what the sentences of the tables are filled in with."""
     plan, units = wording.plan, f"{wording.noun}s"
+    worst = plan.question.level * harmonic(plan.n_hypotheses)  # whatever chose, or depends on, the features
     no_more = f"{NO_MORE.format(units=units)} (here {wording.bad if plan.bad_rows else 'none'})"
     # Nothing is dealt between groups, so there is no seed to know.
     known = "the data and the seed" if plan.question.test == "buckets" and not wording.names else "the data"
@@ -186,17 +187,13 @@ def terms(wording: Wording) -> dict[str, str]:
         "shares": wording.shares,
         "replaced": replaced,
         "no_more": no_more,
-        "worst": percent(min(1.0, worst_share(plan))),
+        "worst": percent(min(1.0, worst)),
+        "otherwise": f"at most {percent(worst)}." if worst < 1 else "no such share is promised.",
         "level": percent(plan.question.level),
         "confidence": percent(1 - plan.question.level),
         "label": wording.label,
         "reference": wording.reference,
     }
-
-
-def worst_share(plan: Plan) -> float:
-    """Return level·(1 + 1/2 + … + 1/d), which holds whatever chose, or depends on, the features."""
-    return plan.question.level * harmonic(plan.n_hypotheses)
 
 
 def _guaranteed(wording: Wording) -> list[str]:
@@ -217,11 +214,7 @@ def _guaranteed(wording: Wording) -> list[str]:
 def _intervals(wording: Wording) -> str:
     """Say what share may miss under dependence or attack, and which intervals have no ends."""
     plan, ends = wording.plan, wording.estimate.intervals[wording.estimate.support]
-    worst = worst_share(plan)
-    sentence = INTERVALS_AFTER_LOOKING
-    if not chosen_by_looking(plan):
-        otherwise = f"at most {percent(worst)}." if worst < 1 else "no such share is promised."
-        sentence = INTERVALS + otherwise
+    sentence = INTERVALS_AFTER_LOOKING if chosen_by_looking(plan) else INTERVALS
     if unknown := int(np.sum(np.isnan(ends[:, 0]))):
         sentence += f" {unknown:,} of them have none, {AT_NULL}."
     open_ends = np.isinf(ends).any(axis=1) if plan.question.side is Side.BOTH else np.isinf(ends).all(axis=1)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsemean._fit.afterwards import numbers_of, strongest_first
+from sparsemean._fit.afterwards import numbers_of, sorted_uncertified, strongest_first
 from sparsemean._report import columns, plot_data
 from sparsemean._report.columns import WITHOUT_ANY
 from sparsemean._report.guarantees import guarantees_of
 from sparsemean._report.plot_data import MOST_STOPS, STOPS_OF_MANY, DecidedAgain, stops_of
-from sparsemean._report.summary import TESTS_SHOWN, below_verdict, closest_first, overview, summary, without_bad_rows
+from sparsemean._report.summary import TESTS_SHOWN, below_verdict, closest_first, overview, without_bad_rows
 from sparsemean._report.verdict import MEANINGS, verdict, which_tests
 from sparsemean._report.wording import Wording, check_row_names, wording_of, wordings_of
 from sparsemean._stats.planning import SELECTIONS
@@ -64,7 +64,7 @@ def page_data(wording: Wording, *, tests: int = 1, again: DecidedAgain | None = 
     if 1 in marks:
         values["skewed"] = np.where(marks < 0, None, marks == 1)
     described = columns.described_columns(values, wording)
-    uncertified = estimate.table(certified=False).head(MOST_LISTED)
+    apart = sorted_uncertified(estimate)
     return {
         "effect": wording.test.effect,
         "lean": wording.test.lean,
@@ -88,13 +88,17 @@ def page_data(wording: Wording, *, tests: int = 1, again: DecidedAgain | None = 
         "table": [columns.plain(values[c.key]) for c in described],
         "index": listed.tolist(),
         "log10_p": columns.plain(estimate.log10_p[listed], 7),
-        "uncertified": {key: columns.plain(uncertified[key]) for key in ("feature", "estimate", "p_adjusted")},
+        "uncertified": {
+            "feature": estimate.names(apart.features[:MOST_LISTED]),
+            "estimate": columns.plain(apart.estimate[:MOST_LISTED]),
+            "p_adjusted": columns.plain(apart.p_adjusted[:MOST_LISTED]),
+        },
         "volcano": plot_data.volcano_data(wording, listed),
         "shares": plot_data.share_data(wording, listed, again=again, tests=tests),
         "values": plot_data.values_data(estimate, listed, tests=tests),
         "robustness": plot_data.robustness_data(wording),
         "rows": plot_data.rows_data(wording, most=plot_data.MOST_POINTS // tests),
-        "summary": summary(estimate),
+        "summary": "\n".join((*verdict(estimate), *below_verdict(estimate))),
         "versions": dict(estimate.status.versions),
     }
 
@@ -250,38 +254,28 @@ def html_of_test(
             promises=guarantees_of(wording),
             settings=settings(wording),
             versions=wording.estimate.status.versions,
-            data=embed(content),
         )
     )
 
 
+@cache
 def script() -> str:
     """Return the script of every page: one function, whose names nobody else can see."""
     parts = "\n".join((HERE / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
     return f'(() => {{\n"use strict";\n{parts}\n}})();'
 
 
+@cache
 def environment() -> Environment:
-    """Return where the templates are, with names escaped and control characters in them written out."""
+    """Return where the templates are, with names escaped and control characters in them written out.
+
+    JSON in them may stand inside a script element: no ``<``, ``>`` or ``&`` is left in it.
+    """
     jinja2 = require("jinja2", extra="report", purpose="writing a report")
     made: Environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE), autoescape=True, undefined=jinja2.StrictUndefined,
         trim_blocks=True, lstrip_blocks=True, finalize=lambda value: visible(value) if type(value) is str else value,
     )  # fmt: skip
     made.filters["cell"] = columns.cell_text
+    made.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "allow_nan": False, "separators": (",", ":")}
     return made
-
-
-def embed(content: object) -> str:
-    r"""Return JSON that may stand inside a script element: no ``<``, ``>`` or ``&`` is left in it.
-
-    Examples
-    --------
-    >>> print(embed(["</script>", "a & b"]))
-    ["\u003c/script\u003e","a \u0026 b"]
-    """
-    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    # U+2028 and U+2029 end a line in scripts, though not in JSON.
-    for letter in "<>&\u2028\u2029":
-        text = text.replace(letter, f"\\u{ord(letter):04x}")
-    return text

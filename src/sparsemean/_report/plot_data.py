@@ -246,8 +246,8 @@ def share_data(wording: Wording, listed: IntArray, *, again: DecidedAgain, tests
     The stop of the fit itself stands among them; its numbers are in the table. At others p-values are those of the
     first features of ``listed``, intervals those of selected ones among them, where the data are at hand.
     """
-    planned, bar = planned_share(wording.plan), _bar(wording.estimate)
-    fit: dict[str, object] = {"fit": True, "n": wording.k, "share": planned, "words": _in_words(wording), "bar": bar}
+    planned = planned_share(wording.plan)
+    fit: dict[str, object] = {"fit": True, "n": wording.k, "share": planned, **_allowed_for(wording)}
     if wording.rule.paper:  # its support is no matter of bad rows
         return [fit]
     stops = [share for share in again.stops if planned is None or abs(share - planned) > ALIKE]
@@ -273,33 +273,23 @@ def _stop(wording: Wording, share: float, some: IntArray, *, again: DecidedAgain
     room = MOST_AGAIN // tests // max(1, wording.plan.n_rows * len(again.stops))
     room = room if room >= min(FEWEST_AGAIN, some.size) else 0
     flat = estimate.support[np.isnan(estimate.intervals[estimate.support, 0])]  # no interval at any share
-    ends = _intervals(decided, np.setdiff1d(np.intersect1d(decided.support, some[:room]), flat))
-    if ends is not None:
+    bounded = np.setdiff1d(np.intersect1d(decided.support, some[:room]), flat)
+    if decided.source is not None and decided.source.source.in_memory and bounded.size:
+        error = error_after_selection(decided.plan, (decided.decision.whole or decided.decision).support.size)
+        ends = np.full((decided.plan.n_features, 2), np.nan)
+        ends[bounded] = intervals_of(decided, bounded, error, decided.source)
         low, high = ends[some[:room]].T
         known |= {"ci_low": plain(low, 5), "ci_high": plain(high, 5)}
-    return {**stop, "words": _in_words(told), "bar": _bar(decided), **known}
+    return {**stop, **_allowed_for(told), **known}
 
 
-def _in_words(wording: Wording) -> str:
-    """Say how many rows are allowed for."""
-    return f"{wording.shares} bad" if wording.names else f"{percent(min(wording.plan.bad_shares))} bad {wording.noun}s"
-
-
-def _bar(estimate: Estimate) -> float | None:
-    """Return −log₁₀ of the p-value that a feature must be below to be selected."""
-    p = rejection_p(estimate)
-    return None if p is None else round(float(-np.log10(p)), 4)
-
-
-def _intervals(decided: Estimate, features: IntArray) -> FloatArray | None:
-    """Return intervals of ``features`` after the selection, a row for every feature; None where that takes long."""
-    plan, source = decided.plan, decided.source
-    if source is None or not source.source.in_memory or not features.size:
-        return None
-    ends = np.full((plan.n_features, 2), np.nan)
-    error = error_after_selection(plan, (decided.decision.whole or decided.decision).support.size)
-    ends[features] = intervals_of(decided, features, error, source)
-    return ends
+def _allowed_for(wording: Wording) -> dict[str, object]:
+    """Say how many rows are allowed for, with −log₁₀ of the p-value that a feature must be below to be selected."""
+    share, p = percent(min(wording.plan.bad_shares)), rejection_p(wording.estimate)
+    return {
+        "words": f"{wording.shares} bad" if wording.names else f"{share} bad {wording.noun}s",
+        "bar": None if p is None else round(float(-np.log10(p)), 4),
+    }
 
 
 # The values behind a feature, so that a reader can believe it.

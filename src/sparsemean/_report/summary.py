@@ -40,7 +40,7 @@ from sparsemean._util.plans import Plan
 from sparsemean._util.records import IntArray
 from sparsemean.errors import visible
 from sparsemean.result import Estimate
-from sparsemean.result.comparison import Comparison
+from sparsemean.result.comparison import Comparison, tests_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -303,8 +303,7 @@ def below_verdict(result: Estimate | Comparison) -> list[str]:
 
 def notes(result: Estimate | Comparison) -> list[str]:
     """Return the notes of a result; of several tests those that every one has, others stand in its own summary."""
-    estimates = [result] if isinstance(result, Estimate) else result.results.values()
-    first, *others = (each.status.messages for each in estimates)
+    first, *others = (each.status.messages for each in tests_of(result))
     return [f"Note: {note}." for note in first if all(note in messages for messages in others)]
 
 
@@ -315,7 +314,13 @@ def _done_and_found(wording: Wording) -> list[str]:
     """Say by what and from what was tested, what was looked for, and what else there is to see."""
     estimate, plan = wording.estimate, wording.plan
     how = f" by {tested}" if (tested := how_tested(plan)) and not wording.rule.paper else ""
-    sentences = [f"Tested: {pluralize(plan.n_features, 'feature')}{how}, {_from(wording)}."]
+    source = f"from {plan.n_rows:,} {'pairs' if estimate.paired else 'rows'}"
+    as_look = ", as many as look it" if plan.auto and plan.bad_rows and not wording.more_look_bad else ""
+    bad = f"{wording.bad if plan.bad_rows else 'none'} may be bad{as_look}"
+    if wording.names:
+        source = f"{wording.direction}{wording.strata}, from {wording.groups}"
+        bad += f" ({wording.shares}; {wording.wrong_labels})" if plan.bad_rows else ""
+    sentences = [f"Tested: {pluralize(plan.n_features, 'feature')}{how}, {source}; {bad}."]
     if not wording.k and not wording.rule.paper and plan.n_features:
         sentences.append(needed(wording))
     if estimate.status.screening:
@@ -326,17 +331,6 @@ def _done_and_found(wording: Wording) -> list[str]:
         names = list_names(estimate.names(uncertified.features))
         sentences.append(f"Only without those rows, and so not certified: {names}.")
     return sentences
-
-
-def _from(wording: Wording) -> str:
-    """Say which rows were looked at, and how many of them may be bad."""
-    plan, rows = wording.plan, f"{wording.plan.n_rows:,} {'pairs' if wording.estimate.paired else 'rows'}"
-    as_look = ", as many as look it" if plan.auto and plan.bad_rows and not wording.more_look_bad else ""
-    bad = f"{wording.bad if plan.bad_rows else 'none'} may be bad{as_look}"
-    if wording.names is None:
-        return f"from {rows}; {bad}"
-    labels = f" ({wording.shares}; {wording.wrong_labels})" if plan.bad_rows else ""
-    return f"{wording.direction}{wording.strata}, from {wording.groups}; {bad}{labels}"
 
 
 def _details(wording: Wording) -> list[str]:

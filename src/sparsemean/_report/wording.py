@@ -19,7 +19,7 @@ from sparsemean._util.plans import Plan, Side
 from sparsemean._util.records import FloatArray, RowScores
 from sparsemean.errors import InputError, visible
 from sparsemean.result import Estimate
-from sparsemean.result.comparison import Comparison
+from sparsemean.result.comparison import Comparison, tests_of
 
 Names: TypeAlias = tuple[str, str]
 """Of the reference and of the label, in this order, as `Plan.sizes` has them."""
@@ -355,8 +355,7 @@ def wording_of(
 
 def wordings_of(result: Estimate | Comparison, row_names: Sequence[object] | None = None) -> list[Wording]:
     """Return one for each test, in their order; an estimate is one test."""
-    estimates = [result] if isinstance(result, Estimate) else result.results.values()
-    return [wording_of(estimate, row_names=row_names) for estimate in estimates]
+    return [wording_of(estimate, row_names=row_names) for estimate in tests_of(result)]
 
 
 def check_row_names(names: Sequence[object] | None, n: int, argument: str) -> None:

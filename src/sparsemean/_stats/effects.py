@@ -83,14 +83,19 @@ def effect_columns(effects: GroupEffects | None, features: IntArray, support: In
     return columns
 
 
-def group_effects(values: FloatArray, first: IntArray, second: IntArray, *, scale: str | None = "auto") -> GroupEffects:
+def group_effects(
+    values: FloatArray, first: IntArray, second: IntArray, *, scale: str | None = "auto", raw: FloatArray | None = None
+) -> GroupEffects:
     """Return the effects in each column of ``values`` (n, k), NaN where one is missing: ``first`` minus ``second``.
 
     ``first`` and ``second`` are the rows of the label and of the reference. "auto" asks `log_scale` of ``values``; a
     caller who goes by blocks of columns asks it once, of rows with many columns, and gives the answer to each block.
+    Shares of non-zeros are those of the ``raw`` values, where these were adjusted.
     """
     one, zero = (_of_group(values, rows) for rows in (first, second))
     (n_1, mean_1, median_1, share_1), (n_0, mean_0, median_0, share_0) = one, zero
+    if raw is not None:
+        share_1, share_0 = (_of_group(raw, rows)[-1] for rows in (first, second))
     scale = log_scale(values) if scale == "auto" else scale
     with np.errstate(over="ignore", invalid="ignore"):
         difference = mean_1 - mean_0

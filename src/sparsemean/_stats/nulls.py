@@ -334,7 +334,7 @@ def rows_for_scale(plan: Plan) -> float:
 # Groups.
 
 
-def log_tails(n1: IntArray, n2: IntArray, A: IntArray, w: IntArray, *, bound: bool, halves: bool) -> FloatArray:
+def log_u_tails(n1: IntArray, n2: IntArray, A: IntArray, w: IntArray, *, bound: bool, halves: bool) -> FloatArray:
     """Return log P(2U ≥ w) of (items, strata) groups, as `rank_tails.log_tails` has it."""
     from sparsemean._kernels import rank_tails
     from sparsemean._kernels.compiling import plainly
@@ -355,7 +355,7 @@ def critical_rank(first: tuple[int, ...], second: tuple[int, ...], error: float)
     possible = range(int(np.sum(n1 * n2)) // 2 + 1, int(np.sum(n1 * n2)) + 1)
 
     def selects(u: int) -> bool:
-        tail = log_tails(n1, n2, n1 + n2, np.array([2 * u]), bound=False, halves=False)[0]
+        tail = log_u_tails(n1, n2, n1 + n2, np.array([2 * u]), bound=False, halves=False)[0]
         return bool(tail <= np.log(error))
 
     return possible.start + bisect_left(possible, True, key=selects)

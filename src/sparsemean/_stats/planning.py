@@ -152,7 +152,7 @@ def first_error(plan: Plan) -> float:
     return plan.question.level if plan.question.selection.startswith("fdr") else plan.question.level / plan.n_features
 
 
-def ask(
+def check_question(
     *,
     contamination: object = AUTO,
     selection: object = "fwer",
@@ -197,7 +197,7 @@ def plan_fit(
     n_units: int | None = None,
     **asked: Any,
 ) -> Plan:
-    """Plan a one-sample fit; ``asked`` is what `ask` takes besides.
+    """Plan a one-sample fit; ``asked`` is what `check_question` takes besides.
 
     Examples
     --------
@@ -215,7 +215,7 @@ def plan_fit(
     if is_auto(contamination) and (published or isinstance(buckets, str)):  # numbers of buckets rest on it
         contamination = PAPER_CONTAMINATION
     epsilon = fraction_of_rows(contamination, or_auto=True)
-    question = ask(contamination=contamination, selection=selection, **asked)
+    question = check_question(contamination=contamination, selection=selection, **asked)
     units = n if n_units is None else n_units
     if n_units is not None and buckets is not None:
         raise InputError("groups", "be None with n_buckets or selection='paper', which deal single rows", "labels")

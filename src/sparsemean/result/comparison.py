@@ -185,4 +185,4 @@ class Comparison:
 
 def tests_of(result: Estimate | Comparison) -> list[Estimate]:
     """Return one result, or those of several tests."""
-    return list(result.results.values()) if isinstance(result, Comparison) else [result]
+    return [result] if isinstance(result, Estimate) else list(result.results.values())
