@@ -327,8 +327,9 @@ class RankPower(OneSamplePower):
         model = _JointLaw(effect, n, caps_of(self.plan.n_units))
         z, found = model.values, np.ones(POINTS, dtype=bool)
         for sums in self._looks_here:
-            asked = {p: t for p, t in sums.items() if alone in (None, p)}
-            found &= np.any([z[:, p] >= model.quantile(p, t) for p, t in asked.items()], axis=0) if asked else False
+            # Without bad rows there is the uncapped sum alone, which must be large enough whatever else is looked at.
+            asked = {p: t for p, t in sums.items() if alone in (None, p)} or sums
+            found &= np.any([z[:, p] >= model.quantile(p, t) for p, t in asked.items()], axis=0)
         passes = self.signs.best(self._filter, effect, opposed=opposed) if self._filter else 1.0
         return min(float(found.mean()), passes)
 
@@ -340,8 +341,8 @@ class RankPower(OneSamplePower):
         """Yield every cap that is looked at."""
         caps, n = caps_of(self.plan.n_units), np.array([self.plan.n_units])
         for place in self._looks_here[-1]:
-            largest = int(score_sums(n, caps[place])[0])
-            yield place, {"cap": caps[place], "largest": largest, "sum": max(sums[place] for sums in self._looks_here)}
+            largest, asked = int(score_sums(n, caps[place])[0]), [sums.get(place, 0) for sums in self._looks_here]
+            yield place, {"cap": caps[place], "largest": largest, "sum": max(asked)}
 
 
 class _JointLaw:
