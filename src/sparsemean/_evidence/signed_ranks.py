@@ -154,8 +154,18 @@ class SignedRankEvidence(OfRows):
         *,
         error: float,
     ) -> FloatArray:
-        """Return `rank_interval` of the values."""
-        return rank_interval(levels[0], plan, error=error)
+        """Return the interval of each column of values, the first level, by capped signed ranks, under a plan.
+
+        It holds those for fewer bad rows, for which other caps are looked at: an interval never shrinks as more may be
+        bad.
+        """
+        side = plan.question.side
+        stages = rank_stages(plan.n_units, error=first_error(plan), sides=side.number)
+        each = np.stack([
+            by_ranks(levels[0], error=error, bad_rows=bad, n_rows=plan.n_units, side=side, indices=indices)
+            for bad, indices in stages_up_to(stages, plan.bad_rows)
+        ])  # fmt: skip
+        return np.stack((each[:, 0].min(axis=0), each[:, 1].max(axis=0)))
 
     def p_values(self, allowed: Allowed, some: IntArray | None = None) -> tuple[IntArray, FloatArray, FloatArray]:
         """Return the features whose p-value is below 1, or ``some``, p and log p."""
@@ -266,22 +276,8 @@ def of_levels(
     many &= test.leaves_out_zeros and question.min_effect == 0 and plan.walk.dealing == "blocks"
     if many.any():
         rows = levels[0][:, many]
-        ends[:, many] = rank_interval(np.where(rows == 0, np.nan, rows), plan, error=error)
+        ends[:, many] = SignedRankEvidence.intervals([np.where(rows == 0, np.nan, rows)], wanted, plan, error=error)
     return ends, many
-
-
-def rank_interval(values: FloatArray, plan: Plan, *, error: float) -> FloatArray:
-    """Return the interval of each column by capped signed ranks, under a plan.
-
-    It holds those for fewer bad rows, for which other caps are looked at: an interval never shrinks as more may be bad.
-    """
-    side = plan.question.side
-    stages = rank_stages(plan.n_units, error=first_error(plan), sides=side.number)
-    each = np.stack([
-        by_ranks(values, error=error, bad_rows=bad, n_rows=plan.n_units, side=side, indices=indices)
-        for bad, indices in stages_up_to(stages, plan.bad_rows)
-    ])  # fmt: skip
-    return np.stack((each[:, 0].min(axis=0), each[:, 1].max(axis=0)))
 
 
 def by_ranks(

@@ -304,22 +304,19 @@ class Tilts:
             turned = np.outer(sums[at] - nodes.origin[number[at]], np.arange(nodes.weights.shape[1])) % nodes.period
             turns, weight = 2 * np.pi / nodes.period * turned, nodes.weights[number[at]]
             total = np.sum(weight.real * np.cos(turns) + weight.imag * np.sin(turns), axis=1) / nodes.period
-            out[at] = self._log_bound(k, number[at], x[at]) + np.log(np.maximum(total, 0.0) + nodes.left_out)
+            bound = self.tilts[k].log_mgf[number[at]] - self.tilts[k].theta * x[at]
+            out[at] = bound + np.log(np.maximum(total, 0.0) + nodes.left_out)
         return np.asarray(np.minimum(-LOG_2, out + values * ROUNDED))  # above the mean of a symmetric law lies a half
-
-    def _log_bound(self, k: int, number: IntArray, x: FloatArray) -> FloatArray:
-        """Return K(θ) − θx, which no tail exceeds."""
-        return np.asarray(self.tilts[k].log_mgf[number] - self.tilts[k].theta * x)
 
     def _not_summed(self, k: int, values: IntArray, sums: IntArray) -> FloatArray:
         """Return tails that a table has; where none is so long a bound, or the last tail that was summed."""
         out, number = np.empty(sums.size), values - self.numbers[0]
         if self.cap > MOST_TABLED:
-            bound = self._log_bound(k, number, sums - self.half[number])
+            bound = self.tilts[k].log_mgf[number] - self.tilts[k].theta * (sums - self.half[number])  # of Chernoff
             if self._is_far(k - 1):
-                return bound
+                return np.asarray(bound)
             edge = np.floor(self.half + self.tilts[k].mean).astype(np.int64)[number] - 1
-            return np.minimum(bound, self.log_tails(values, edge))
+            return np.asarray(np.minimum(bound, self.log_tails(values, edge)))
         for value, at in group_indices(values):
             own = min(self.cap, value)
             out[at] = _table(value, own)[sums[at]] if value == own else _of_lumps(value, own, sums[at])
