@@ -37,8 +37,8 @@ class QuantileEvidence(OfRows):
     def from_data(data: Any, counts: Any) -> Any:  # noqa: ARG004
         if data.plan.question.min_effect:
             raise InputError("min_effect", "be 0 for a test of quantiles", data.plan.question.min_effect)
-        above = [np.sum(values > 0, axis=0) for _, values in data.values_of(np.arange(data.plan.n_features))]
-        return QuantileEvidence(np.concatenate(above), data.plan.n_units), data
+        above = np.sum(data.values(np.arange(data.plan.n_features)) > 0, axis=0)
+        return QuantileEvidence(above, data.plan.n_units), data
 
     @staticmethod
     def intervals(levels: Any, wanted: Any, plan: Any, *, error: float) -> Any:  # noqa: ARG004

