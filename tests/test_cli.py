@@ -137,7 +137,7 @@ BAD = [
     (["frobnicate"], "No such command 'frobnicate'."),
     (
         ["plan", "19", "20000"],
-        "n must be large enough: got n = 20; nothing can be certified: 20 rows are too few for 20,000 features",
+        "n must be large enough: got n = 19; nothing can be certified: 19 rows are too few for 20,000 features",
     ),
     (
         ["plan", "200", "20000", "-e", "0.4"],
