@@ -22,8 +22,8 @@ def names(page: Any) -> list[str]:
 
 
 def place(page: Any, plot: str) -> tuple[float, float]:
-    """Return where the ring of the picked feature is on the screen."""
-    box = page.locator(f"#{plot} .emphasis circle").first.bounding_box()
+    """Return where the ring, or frame, of the picked feature is on the screen."""
+    box = page.locator(f"#{plot} .emphasis circle, #{plot} .emphasis .frame").first.bounding_box()
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 

@@ -113,7 +113,7 @@ def test_values_of_the_picked_feature_by_group(two_groups: Path, open_page: Any)
     page = open_page(two_groups)
     expect(page.locator("#values-name")).to_have_text("41214_at")
     texts = page.locator("#values svg .label").all_text_contents()
-    assert texts == ["men: 83 values", "women: 42 values"]
+    assert texts == ["M: 83 values", "F: 42 values"]
     assert page.locator("#values .quartiles").count() == 2
     before = page.locator("#values .quartiles").first.get_attribute("d")
     page.locator("#table tbody th button").nth(1).click()
