@@ -103,9 +103,9 @@ class Engine:
                 )
                 return work(levels, few)
 
-            width = max(1, min(MEANS_AT_ONCE // partition.n_buckets(0), -(-piece.size // n_threads)))
-            small = piece.size * partition.order.size < SMALL
-            found += each(means, cut(piece.size, width, 1), 1 if small else n_threads)
+            threads = 1 if piece.size * partition.order.size < SMALL else n_threads
+            width = max(1, min(MEANS_AT_ONCE // partition.n_buckets(0), -(-piece.size // threads)))
+            found += each(means, cut(piece.size, width, 1), threads)
         return np.concatenate(found, axis=-1)
 
     def rank_counts(
