@@ -25,6 +25,7 @@ from sparsemean._stats.signed_ranks import (
     caps_of,
     critical_sum,
     filter_of,
+    log_tails,
     rank_stages,
     score_sums,
     shares_of,
@@ -286,21 +287,28 @@ class RankPower(OneSamplePower):
         """Which caps are looked at for how many bad rows."""
         return rank_stages(self.plan.n_units, error=first_error(self.plan), sides=self.plan.question.side.number)
 
-    def _looks(self, bad_rows: int) -> list[dict[int, int]]:
-        """Return the sum, slack included, that each cap asks for, wherever p must be small."""
+    def _errors(self, bad_rows: int) -> Iterator[dict[int, tuple[float, int]]]:
+        """Yield the logarithm of the tail, and the slack, that each cap has, wherever p must be small."""
         n, sides = self.plan.n_units, self.plan.question.side.number
-        caps, shares, values, out = caps_of(n), shares_of(n), np.array([n]), []
+        caps, shares, values = caps_of(n), shares_of(n), np.array([n])
         # A tenth of the rows, bad, could have led to the way with many ties, whose p-value is twice as large; both
         # sides of a smallest effect have the other way only.
         one_way = bool(self.plan.question.min_effect) and sides == 2
         for bad, places in stages_up_to(self.stages, bad_rows):
             ties = 2 if REPEAT_SHARE * bad >= n and not one_way else 1
             logs = np.log(self.error / sides / ties * shares[list(places)] / shares[list(places)].sum())
-            out.append({
-                place: critical_sum(n, caps[place], float(log)) + int(slack_of(bad, values, caps[place])[0])
+            yield {
+                place: (float(log), int(slack_of(bad, values, caps[place])[0]))
                 for place, log in zip(places, logs, strict=True)
-            })  # fmt: skip
-        return out
+            }
+
+    def _looks(self, bad_rows: int) -> list[dict[int, int]]:
+        """Return the sum, slack included, that each cap asks for, wherever p must be small."""
+        n, caps = self.plan.n_units, caps_of(self.plan.n_units)
+        return [
+            {place: critical_sum(n, caps[place], log) + slack for place, (log, slack) in errors.items()}
+            for errors in self._errors(bad_rows)
+        ]
 
     @cached_property
     def _filter(self) -> dict[int, int]:
@@ -315,7 +323,8 @@ class RankPower(OneSamplePower):
         if self._filter and all(self.signs.buckets(size) < k + extra for size, k in self._filter.items()):
             return False
         return all(
-            any(int(score_sums(n, caps[place])[0]) >= t for place, t in sums.items()) for sums in self._looks(bad_rows)
+            any(log_tails(n, caps[k], score_sums(n, caps[k]) - slack)[0] <= log for k, (log, slack) in errors.items())
+            for errors in self._errors(bad_rows)
         )
 
     def chance(self, effect: float, *, opposed: bool = False, alone: int | None = None) -> float:
