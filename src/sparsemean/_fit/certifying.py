@@ -24,8 +24,6 @@ OF_BOTH = (
     "n_jobs",
 )  # fmt: skip
 OF_ONE, OF_GROUPS = ("test", "bucket_sizes", "null", "device"), ("reference", "groups", "strata", "covariate")
-RULES = tuple(name for name in planning.SELECTIONS if name != "paper")
-"""The paper's rule needs walks, and so the data again: that is a fit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,7 +119,7 @@ def certify(X: Any, y: Any = None, *, feature_names: Any = None, **params: Any) 
         if name not in (*OF_BOTH, *own):
             advice = "SparseMeanDifference has it" if name == "pairs" else "check its spelling"
             raise InputError("option", f"be one of {', '.join((*OF_BOTH, *own))}", repr(name), advice)
-    planning.one_of(params.get("selection", RULES[0]), RULES, argument="selection")
+    planning.one_of(params.get("selection", planning.RULES[0]), planning.RULES, argument="selection")
     table = as_table(X, feature_names)
     with table.source.there():
         if y is None:

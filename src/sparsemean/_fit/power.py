@@ -23,7 +23,7 @@ from sparsemean._stats.planning import (
     plan_fit,
     positive,
 )
-from sparsemean._stats.power import GroupPower, Power, of_one_sample, power_of, powers, smallest_p
+from sparsemean._stats.power import POWERS, GroupPower, Power, of_one_sample, power_of, smallest_p
 from sparsemean._util.checks import fraction_of_rows, integer, pluralize
 from sparsemean._util.plans import BadRows, GroupSizes, Plan, PowerAnalysis, Question, Shares
 from sparsemean.errors import InputError
@@ -102,9 +102,7 @@ def rows_for_any(plan: Plan, share: float) -> int:
 def nothing_possible(plan: Plan, unit: str = "row") -> list[str]:
     """Say so where no feature could be selected, however clear, and what would help."""
     n = plan.n_units
-    if plan.question.test not in powers():
-        return []
-    limit = round(of_one_sample(plan).survivable_share() * n)
+    limit = round(of_one_sample(plan).survivable_share() * n) if plan.question.test in POWERS else n
     if limit >= plan.bad_rows:
         return []
     if limit < 0:

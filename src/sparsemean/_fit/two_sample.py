@@ -35,7 +35,6 @@ from sparsemean.result.comparison import Comparison
 
 PAIRS = "pairs"
 REST_NAME = "rest"
-RULES = tuple(name for name in planning.SELECTIONS if name != "paper")
 NAMED = {name: name for name in ("y", "groups", "strata", "pairs", "covariate")}
 """What messages call arguments, unless they are told otherwise."""
 SAMPLED = 200
@@ -97,7 +96,7 @@ def contrasts_of(
 def compare(table: Table, y: Any, *, pairs: Any = None, progress: Progress | None = None, **options: Any) -> Comparison:
     """Compare groups of rows feature by feature: an estimate for each test; ``options`` are those of `designed`."""
     began = time.perf_counter()
-    planning.one_of(options.get("selection", RULES[0]), RULES, argument="selection")
+    planning.one_of(options.get("selection", planning.RULES[0]), planning.RULES, argument="selection")
     design = designed(table, y, pairs=pairs, **options)
     if pairs is not None:
         return _of_pairs(design, progress)

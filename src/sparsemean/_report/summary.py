@@ -33,7 +33,7 @@ from sparsemean._report.wording import (
 )
 from sparsemean._stats import path
 from sparsemean._stats.planning import of_question
-from sparsemean._stats.power import power_of, powers
+from sparsemean._stats.power import POWERS, power_of
 from sparsemean._util.checks import list_names, pluralize
 from sparsemean._util.files import map_text
 from sparsemean._util.plans import Plan
@@ -137,7 +137,7 @@ def needed(wording: Wording) -> str:
         return ""
     if any(message.startswith(("nothing can", "no feature can")) for message in wording.estimate.status.messages):
         return ""  # the note says what is needed
-    if (wording.names and wording.test.means) or plan.question.test not in powers():
+    if (wording.names and wording.test.means) or plan.question.test not in POWERS:
         return ""
     asked, unit = of_question(plan, min_effect=0.0, selection="fwer"), wording.unit
     effect, rows = _effect_and_rows(asked, plan.n_units - plan.scale_rows)

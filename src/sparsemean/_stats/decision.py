@@ -199,9 +199,8 @@ def rejections(rule: Rule, p: FloatArray, columns: IntArray, sure: IntArray, tot
 
 def rule_of(selection: str, level: float, total: int) -> Rule:
     """Return the rule named ``selection`` for so many hypotheses; the paper's own support is judged by Holm."""
-    if selection == "fdr_by":
-        return BenjaminiHochberg(level, harmonic(total))
-    rules: dict[str, Rule] = {"fwer": Holm(level), "fdr": BenjaminiHochberg(level), "paper": Holm(level)}
+    by = BenjaminiHochberg(level, harmonic(total) if selection == "fdr_by" else 1.0)
+    rules: dict[str, Rule] = {"fwer": Holm(level), "fdr": by, "fdr_by": by, "paper": Holm(level)}
     return rules[selection]
 
 

@@ -100,15 +100,9 @@ def power_of(plan: Plan) -> Power:
 
 def of_one_sample(plan: Plan) -> OneSamplePower:
     """Return what a plan of one sample can do."""
-    known = powers()
-    if plan.question.test not in known:
-        raise InputError("test", f"be one whose power is known: {', '.join(known)}", repr(plan.question.test))
-    return known[plan.question.test](plan)
-
-
-def powers() -> dict[str, type[OneSamplePower]]:
-    """Return what is known of tests of one sample."""
-    return {"ranks": RankPower, "sums": SumPower, "buckets": SignPower}
+    if plan.question.test not in POWERS:
+        raise InputError("test", f"be one whose power is known: {', '.join(POWERS)}", repr(plan.question.test))
+    return POWERS[plan.question.test](plan)
 
 
 # Ranks of two groups.
@@ -302,12 +296,13 @@ class RankPower(OneSamplePower):
                 for place, log in zip(places, logs, strict=True)
             }
 
-    def _looks(self, bad_rows: int) -> list[dict[int, int]]:
-        """Return the sum, slack included, that each cap asks for, wherever p must be small."""
+    @cached_property
+    def _looks(self) -> list[dict[int, int]]:
+        """The sum, slack included, that each cap asks for, wherever p must be small."""
         n, caps = self.plan.n_units, caps_of(self.plan.n_units)
         return [
             {place: critical_sum(n, caps[place], log) + slack for place, (log, slack) in errors.items()}
-            for errors in self._errors(bad_rows)
+            for errors in self._errors(self.plan.bad_rows)
         ]
 
     @cached_property
@@ -335,22 +330,18 @@ class RankPower(OneSamplePower):
         n = self.plan.n_units - (self.plan.bad_rows if opposed else 0)
         model = _JointLaw(effect, n, caps_of(self.plan.n_units))
         z, found = model.values, np.ones(POINTS, dtype=bool)
-        for sums in self._looks_here:
+        for sums in self._looks:
             # Without bad rows there is the uncapped sum alone, which must be large enough whatever else is looked at.
             asked = {p: t for p, t in sums.items() if alone in (None, p)} or sums
             found &= np.any([z[:, p] >= model.quantile(p, t) for p, t in asked.items()], axis=0)
         passes = self.signs.best(self._filter, effect, opposed=opposed) if self._filter else 1.0
         return min(float(found.mean()), passes)
 
-    @cached_property
-    def _looks_here(self) -> list[dict[int, int]]:
-        return self._looks(self.plan.bad_rows)
-
     def statistics(self) -> Iterator[tuple[int, dict[str, float]]]:
         """Yield every cap that is looked at."""
         caps, n = caps_of(self.plan.n_units), np.array([self.plan.n_units])
-        for place in self._looks_here[-1]:
-            largest, asked = int(score_sums(n, caps[place])[0]), [sums.get(place, 0) for sums in self._looks_here]
+        for place in self._looks[-1]:
+            largest, asked = int(score_sums(n, caps[place])[0]), [sums.get(place, 0) for sums in self._looks]
             yield place, {"cap": caps[place], "largest": largest, "sum": max(asked)}
 
 
@@ -475,3 +466,7 @@ class SumPower(OneSamplePower):
     def statistics(self) -> Iterator[tuple[int, dict[str, float]]]:
         """Yield the one sum, with half the width of an interval."""
         yield 0, {"half_width": 2 * float(self.test.unit[0]) * self.test.bias / self.plan.n_units}
+
+
+POWERS: dict[str, type[OneSamplePower]] = {"ranks": RankPower, "sums": SumPower, "buckets": SignPower}
+"""What tests of one sample can do, by their names."""
