@@ -152,13 +152,14 @@ def log_tails(values: IntArray, cap: int, sums: IntArray) -> FloatArray:
     deficit = score_sums(values, cap) - sums
     out[deficit < 0] = -np.inf
     asked = (deficit >= 0) & (sums - deficit > 1)
+    if not asked.any():
+        return out
     small, close = values <= TABLED, deficit < np.minimum(NEAR, np.minimum(values, cap))
     at = np.flatnonzero(asked & small)
     for number, own in group_indices(values[at]):
         out[at[own]] = _table(number, min(cap, number))[sums[at[own]]]
     at = np.flatnonzero(asked & close & ~small)
-    if at.size:
-        out[at] = _log_subsets()[deficit[at]] - values[at] * (LOG_2 - ROUNDED)
+    out[at] = _log_subsets()[deficit[at]] - values[at] * (LOG_2 - ROUNDED)
     at = np.flatnonzero(asked & (values > LARGE) & ~close)
     if at.size:
         out[at] = _log_bounds(values[at], cap, sums[at])
@@ -202,14 +203,13 @@ def _table(number: int, cap: int) -> FloatArray:
 
 def _of_lumps(number: int, cap: int, sums: IntArray) -> FloatArray:
     """Return log P(T ≥ sum) from a table of the scores below the cap and the number of values that have the cap's."""
-    from scipy.special import gammaln, logsumexp  # where they are used: they take their time
-
-    below, others = _table(cap - 1, cap - 1), number - cap + 1
-    j = np.arange(others + 1)
-    ways = gammaln(others + 1) - gammaln(j + 1) - gammaln(others - j + 1) - others * LOG_2
-    rest = np.maximum(sums[:, np.newaxis] - cap * j, 0)
-    tails = np.where(rest < below.size, below[np.minimum(rest, below.size - 1)], -np.inf)
-    return np.asarray(np.minimum(0.0, logsumexp(tails + ways, axis=1) + number * ROUNDED))
+    below, j = _table(cap - 1, cap - 1), np.arange(number - cap + 1)
+    ways = np.append(0.0, np.cumsum(np.log((j.size - j) / (j + 1)))) - j.size * LOG_2  # of coins: log binomials
+    rest = sums[:, np.newaxis] - cap * np.arange(ways.size)
+    logs = below[np.clip(rest, 0, below.size - 1)] + ways
+    logs[rest >= below.size] = -np.inf
+    largest = logs.max(axis=1)
+    return np.asarray(np.minimum(0.0, largest + np.log(np.exp(logs.T - largest).sum(axis=0)) + number * ROUNDED))
 
 
 def _log_bounds(values: IntArray, cap: int, sums: IntArray) -> FloatArray:
@@ -295,8 +295,8 @@ class Tilts:
             farthest = x[at].max()
             while self.tilts[-1].mean[own] <= farthest and self.tilts[-1].theta < LARGEST_TILT:
                 self._add_tilt()
-        means = np.stack([tilt.mean for tilt in self.tilts])
-        for k, at in group_indices(np.sum(means[:, number] <= x, axis=0) - 1):
+        means = np.stack([tilt.mean[number] for tilt in self.tilts])
+        for k, at in group_indices(np.sum(means <= x, axis=0) - 1):
             nodes = self.nodes_of(k)
             if nodes is None:
                 out[at] = self._not_summed(k, values[at], sums[at])
@@ -372,8 +372,7 @@ class Tilts:
         summed = np.expm1(-exponents * length) / np.expm1(-exponents)
         weights = self._transform(theta, angles) * np.where(np.arange(last + 1), 2 * summed, summed)
         weights *= np.exp(-1j * np.outer(origin - self.half, angles))
-        left_out = math.exp(-LEFT_OUT) * (1 + period / (last + 1))
-        return Nodes(period, origin.astype(np.int64), weights, left_out)
+        return Nodes(period, origin.astype(np.int64), weights, math.exp(-LEFT_OUT) * (1 + period / (last + 1)))
 
     def _last_node(self, tilt: Tilt, period: int) -> int | None:
         """Return the last angle 2πj/M before |φ| is below e^(−LEFT_OUT) for good, None where there is none.
