@@ -16,6 +16,7 @@ import numpy as np
 from sparsemean._counts.engines import Progress, engine_of
 from sparsemean._data.source import Array, Source, as_dense
 from sparsemean._data.table import Table
+from sparsemean._evidence.exact_ranks import exact_log_p
 from sparsemean._evidence.means import MeanContrast
 from sparsemean._evidence.ranks import A_TASK, REST, Contrast, RankTest, WorstCase, most_moved
 from sparsemean._kernels import centres
@@ -25,13 +26,14 @@ from sparsemean._kernels.rounding import DOUBLE, Grid, difference, snapped
 from sparsemean._stats.arrays import dropna, namespace
 from sparsemean._stats.decision import Allowed, Rule, probabilities, rejected
 from sparsemean._stats.nulls import critical_rank
-from sparsemean._util.plans import BadRows, Shares, Side
+from sparsemean._util.plans import BadRows, Question, Shares, Side
 from sparsemean._util.records import CellCounts, FloatArray, IntArray
 
 MOST_SHARES = 400
 """Shares of bad rows that are looked at: of more, so many evenly spaced ones."""
 ROUNDING = 1e-12
 """Keeps exp of a goal below what it is the logarithm of."""
+STANDARD = Question()
 Strata = list[tuple[IntArray, IntArray]]
 """The rows of the first and of the second group in every stratum."""
 GroupTest: TypeAlias = RankTest | MeanContrast
@@ -138,9 +140,12 @@ class RankEvidence:
         rising, goal = asked[order], float(np.log(self.level / self.n_hypotheses)) - ROUNDING
         for test, bad in zip(self.tests, bads, strict=True):
             case, end = WorstCase(bad, more, self.side, self.missing, goal), start + test.n_features
-            if hypotheses is None:
-                few, classes = test.by_class(bad.total) if test.n_features > A_TASK else (test, slice(None))
+            if hypotheses is None and case.max_replaced and test.n_features > A_TASK:
+                few, classes = test.by_class(bad.total)
                 out[start:end] = few.log_p(case, n_threads=count_threads(self.n_jobs))[classes]
+                out[start:end] = np.maximum(out[start:end], -np.inf if test.clean is None else test.clean)
+            elif hypotheses is None:
+                out[start:end] = test.log_p(case, n_threads=count_threads(self.n_jobs))
             else:
                 first, last = np.searchsorted(rising, (start, end))
                 features = rising[first:last] - start
@@ -157,20 +162,48 @@ def count(
     codes: IntArray,
     contrasts: Sequence[Contrast],
     *,
+    question: Question = STANDARD,
     strata: IntArray | None = None,
-    min_effect: float = 0.0,
-    missing: bool = False,
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> list[RankTest]:
     """Return what every feature says of every contrast of labels, from the values that are there.
 
-    One sort of a feature serves all contrasts. With ``min_effect`` it takes two sorts more for each of them: of the
-    first group moved down by as much, and up.
+    One sort of a feature serves all contrasts. With a smallest effect it takes two sorts more for each of them: of the
+    first group moved down by as much, and up. Without, columns with ties are read again where these may decide.
     """
-    n_labels = len(contrasts[0].sizes)
     within = np.zeros(codes.size, dtype=np.intp) if strata is None else strata
-    n_strata = int(within.max()) + 1
+    asked: dict[str, Any] = {"skip_missing": question.missing == "omit", "n_jobs": n_jobs}
+    tests = _compared(table, codes, contrasts, within, progress=progress, **asked)
+    if least := question.min_effect:
+        moved = (
+            [_moved(table, np.flatnonzero(codes == test.contrast.label), by) for by in (-least, least)]
+            for test in tests
+        )
+        return [
+            replace(test, shifted=tuple(_compared(each, codes, [test.contrast], within, **asked)[0] for each in both))
+            for test, both in zip(tests, moved, strict=True)
+        ]
+    d, each_stratum = table.shape[1] * len(tests), range(int(within.max()) + 1)
+    rows = [[test.contrast.rows_of(codes, within == h) for h in each_stratum] for test in tests]
+    return [
+        replace(test, clean=exact_log_p(test, table, own, question, n_hypotheses=d, n_jobs=n_jobs))
+        for test, own in zip(tests, rows, strict=True)
+    ]
+
+
+def _compared(
+    table: Table,
+    codes: IntArray,
+    contrasts: Sequence[Contrast],
+    within: IntArray,
+    *,
+    skip_missing: bool,
+    n_jobs: int | None,
+    progress: Progress | None = None,
+) -> list[RankTest]:
+    """Compare labels within strata by one sort of every feature."""
+    n_labels, n_strata = len(contrasts[0].sizes), int(within.max()) + 1
     stratum_of = np.repeat(np.arange(n_strata), n_labels)
     sweeps = list(dict.fromkeys(contrast.reference for contrast in contrasts))
     against = np.full((len(sweeps), n_strata * n_labels), UNWANTED)
@@ -179,19 +212,9 @@ def count(
             other = REST if contrast.reference == REST else stratum * n_labels + contrast.reference
             against[sweeps.index(contrast.reference), stratum * n_labels + contrast.label] = other
     counts = engine_of(table.source, n_jobs, progress).rank_counts(
-        table, within * n_labels + codes, stratum_of, against, skip_missing=missing
+        table, within * n_labels + codes, stratum_of, against, skip_missing=skip_missing
     )
-    tests = _tests_of(counts, contrasts, [sweeps.index(contrast.reference) for contrast in contrasts], n_strata)
-    if not min_effect:
-        return tests
-    return [
-        replace(test, shifted=tuple(
-            count(_moved(table, np.flatnonzero(codes == test.contrast.label), by), codes, [test.contrast],
-                  strata=strata, missing=missing, n_jobs=n_jobs)[0]
-            for by in (-min_effect, min_effect)
-        ))
-        for test in tests
-    ]  # fmt: skip
+    return _tests_of(counts, contrasts, [sweeps.index(contrast.reference) for contrast in contrasts], n_strata)
 
 
 def _tests_of(

@@ -279,8 +279,8 @@ def decide_all(design: Design, progress: Progress | None = None) -> Groups:
         plans = tuple(replace(plan, scale_rows=scale_rows) for plan in plans)
     else:
         tests = groups_of_rows.count(
-            design.table, design.codes, contrasts, strata=design.strata, min_effect=request.min_effect,
-            missing=omit, n_jobs=design.n_jobs, progress=progress,
+            design.table, design.codes, contrasts, question=request, strata=design.strata, n_jobs=design.n_jobs,
+            progress=progress,
         )  # fmt: skip
     evidence = RankEvidence(tuple(tests), request.side, missing=omit, level=request.level, n_jobs=design.n_jobs)
     rule = rule_of(request.selection, request.level, evidence.n_hypotheses)
