@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +18,6 @@ from sparsemean._data.table import Table
 from sparsemean._evidence.ranks import LOWER, RAW, UPPER, Counted, RankTest, doubled_statistic, fisher, two_values
 from sparsemean._kernels.memory_layout import count_threads, each
 from sparsemean._kernels.rounding import snapped
-from sparsemean._kernels.signed_ranks import log_normal_tail
 from sparsemean._kernels.tied_tails import log_tied_tail
 from sparsemean._stats.arrays import dropna, on_host
 from sparsemean._stats.nulls import log_u_tails
@@ -33,10 +31,8 @@ FEW_HYPOTHESES = 2000
 """Up to so many every p-value that may be below the level is exact."""
 WINDOW = math.log(100.0)
 """Of more, under Holm's rule, those up to a hundred times its first threshold: others may be too large."""
-FEW_LEVELS = 64
-"""Different values up to which an exact tail takes so little that it is always had."""
-MARGIN = math.log(4.0)
-"""By so much more than the level an approximation must be for it to be taken: it may be so far off."""
+SMALL, MARGIN, OFF = 200, math.log(1.2), math.log(4.0)
+"""By so much a normal approximation may be off, and where no more than so many rows are there."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,28 +58,29 @@ class Observed:
         return cls(counts, repeats, first, w, own, other)
 
     @property
-    def tied(self) -> Flags:
-        """Which features have values that repeat others within a stratum."""
-        return np.asarray((self.repeats.sum(axis=1) > 0) | (self.zeros > 1).any(axis=1))
-
-    @property
     def zeros(self) -> Counted:
         """Values of each stratum that are zero."""
         return np.asarray(self.own + self.other - self.counts[..., 2:6].sum(axis=-1))
 
-    def log_bounds(self) -> FloatArray:
-        """Return log of tails, never too small: without ties, given zeros at one end, or twice those without ties."""
-        out, (above, below) = np.empty(self.first.size), (self.counts[..., k : k + 2].sum(axis=(1, 2)) for k in (2, 4))
-        tied = self.tied
-        kinds = np.where(tied & (below == 0), UPPER, np.where(tied & (above == 0), LOWER, RAW))
-        for kind, halves in ((UPPER, True), (LOWER, True), (RAW, True), (RAW, False)):
-            at = np.flatnonzero((kinds == kind) & (tied == halves))
-            w, A, n1, n2 = doubled_statistic(self.counts[at], kind, self.first[at], halves=halves)
-            rows = np.concatenate((n1, n2, A, w.sum(axis=1)[:, np.newaxis]), axis=1)
-            few, back = np.unique(rows, axis=0, return_inverse=True)
-            first, second, values = np.split(few[:, :-1], 3, axis=1)
-            out[at] = log_u_tails(first, second, values, few[:, -1], bound=False, halves=halves)[back.ravel()]
-        return out
+    def log_tails(self) -> tuple[FloatArray, Flags]:
+        """Return log of tails, never too small, and which of them are not exact, as values are tied.
+
+        Zeros at one end have their law if the other values are distinct. Ties that have none cost twice the tail.
+        """
+        above, below = (self.counts[..., k : k + 2].sum(axis=(1, 2)) for k in (2, 4))
+        block = (self.zeros > 1).any(axis=1)
+        kinds = np.where(block & (below == 0), UPPER, np.where(block & (above == 0), LOWER, RAW))
+        tied = (self.repeats.sum(axis=1) > 0) | (block & (kinds == RAW))
+        out = np.empty(tied.size)
+        for kind in (UPPER, LOWER, RAW):
+            for halves in (False, True):
+                at = np.flatnonzero((kinds == kind) & (tied == halves))
+                w, A, n1, n2 = doubled_statistic(self.counts[at], kind, self.first[at], halves=halves)
+                rows = np.concatenate((n1, n2, A, w.sum(axis=1)[:, np.newaxis]), axis=1)
+                few, back = np.unique(rows, axis=0, return_inverse=True)
+                first, second, values = np.split(few[:, :-1], 3, axis=1)
+                out[at] = log_u_tails(first, second, values, few[:, -1], bound=False, halves=halves)[back.ravel()]
+        return out, tied
 
     def deviations(self, cubes: FloatArray) -> FloatArray:
         """Return by how many standard deviations U is off its mean, given Σ t³ − t over the levels of each stratum."""
@@ -91,10 +88,12 @@ class Observed:
         variance = np.sum(pairs / (12 * n * (n - 1)) * np.maximum(n**3 - n - cubes, 0.0), axis=1)
         return np.asarray(np.sum(0.5 * (self.w - pairs), axis=1) / np.sqrt(np.maximum(variance, 1e-300)))
 
-    def most_tied(self) -> FloatArray:
-        """Return what Σ t³ − t can be at most: all repeats of either sign are of one value."""
-        runs = [*(self.repeats.T[..., np.newaxis] + 1.0), np.maximum(self.zeros, 1).astype(np.float64)]
-        return np.asarray(sum(run**3 - run for run in runs))
+    def cubes(self) -> FloatArray:
+        """Return about what Σ t³ − t is, rather too much: t² is told by the pairs that are tied."""
+        n, pairs = (self.own + self.other).astype(np.float64), np.maximum(self.own * self.other, 1).astype(np.float64)
+        squares = (self.counts[..., 7] + self.counts[..., 9]) * (n * n / pairs)
+        zeros = np.maximum(self.zeros, 1).astype(np.float64)
+        return np.asarray(squares**1.5 + zeros**3 - zeros)
 
 
 def exact_log_p(
@@ -113,26 +112,32 @@ def exact_log_p(
     """
     counts, repeats = (part.astype(np.int64) for part in on_host((test.counts, test.repeats)))
     seen, sides = Observed.of(counts, repeats, question.side), math.log(question.side.number)
-    log_p, level = sides + seen.log_bounds(), math.log(question.level)
+    tails, tied = seen.log_tails()
+    log_p, level = sides + tails, math.log(question.level)
     two, *groups = two_values(counts, repeats)
-    log_p[two] = fisher(question.side, *groups)
-    goal = level - math.log(n_hypotheses)
-    reach, decided = (level, -np.inf) if n_hypotheses <= FEW_HYPOTHESES else (min(level, goal + WINDOW), goal)
-    reach = level if question.selection.startswith("fdr") else reach
-    least = NormalDist().inv_cdf(1.0 - min(0.5, math.exp(level + MARGIN - sides)))  # 0 at least: p is 1 below the mean
-    wanted = seen.tied & (log_p > decided) & (seen.deviations(seen.most_tied()) > least)
-    wanted[two] = False
-    for columns, values in table.source.takes_of(np.flatnonzero(wanted)):
-        few = Observed.of(counts[columns], repeats[columns], question.side)
+    log_p[two], tied[two] = fisher(question.side, *groups), False
+    few, goal = n_hypotheses <= FEW_HYPOTHESES, level - math.log(n_hypotheses)
+    reach = level if few or question.selection.startswith("fdr") else min(level, goal + WINDOW)
+    margin = np.where((seen.own + seen.other).sum(axis=1) <= SMALL, OFF, MARGIN)
+    undecided = tied & (few | (log_p > goal))
+    near = sides + log_normal(seen.deviations(seen.cubes()))
+    log_p = np.where(undecided & (near > level + margin), near, log_p)
+    for columns, values in table.source.takes_of(np.flatnonzero(undecided & (near <= reach + margin))):
+        some = Observed.of(counts[columns], repeats[columns], question.side)
         levels = [[_levels(x, pair) for pair in strata] for x in snapped(values, table.source.grid).T]
         cubes = np.array([[float(np.sum(times**3 - times)) for _, times in own] for own in levels])
-        near = np.array([sides + log_normal_tail(z) for z in few.deviations(cubes).tolist()])
-        log_p[columns] = np.where(near > level + MARGIN, near, log_p[columns])
-        cheap = np.array([sum(times.size for _, times in own) <= FEW_LEVELS for own in levels])
-        at = np.flatnonzero(near <= np.where(cheap, level, reach) + MARGIN).tolist()
-        tail: Callable[[int], float] = partial(_log_tail, few, levels)
+        near[columns] = sides + log_normal(some.deviations(cubes))
+        log_p[columns] = np.where(near[columns] > level + margin[columns], near[columns], log_p[columns])
+        at = np.flatnonzero(near[columns] <= reach + margin[columns]).tolist()
+        tail: Callable[[int], float] = partial(_log_tail, some, levels)
         log_p[columns[at]] = sides + np.array(list(each(tail, at, count_threads(n_jobs))))
     return np.minimum(0.0, log_p)
+
+
+def log_normal(z: FloatArray) -> FloatArray:
+    """Return the logarithm of normal tails, up to 6 % too large; 0 where z is not positive."""
+    tails = -0.5 * z * z - np.log(np.sqrt(0.5 * np.pi) * (z + np.sqrt(z * z + 8 / np.pi)))
+    return np.asarray(np.where(z > 0, tails, 0.0))
 
 
 def _levels(column: FloatArray, rows: tuple[IntArray, IntArray]) -> tuple[IntArray, IntArray]:

@@ -22,16 +22,18 @@ from sparsemean._kernels.compiling import compiled
 from sparsemean._kernels.rank_transforms import divided, log_choose, majorant
 from sparsemean._util.records import FloatArray, IntArray
 
-GONE = 30.0
-"""Angles at which the logarithm of a factor is below −30 are left out."""
-WORK, FEWEST, MOST = 400_000, 2048, 16_384
-"""Angles ω times levels that are looked at, at most; so many angles always may be, and no more than so many are."""
+GONE = 23.0
+"""Angles at which the logarithm of a factor is below −23 are left out."""
+FINE, MOST = 0.025, 16_384
+"""By twice so much, as a share, a tail may be too large where angles ω end before the lattice does; so many at most."""
 AT_ONCE = 32
 """Angles ω that are worked on together."""
 ROUNDS, CLOSE = 80, 0.01
 """Steps that lead to a tilt, at most, and how near to the place the tilted mean is said to be there."""
 LARGEST_TILT = 30.0
 """Of a unit of the lattice: farther off a tail is one sum."""
+FRESH = 64
+"""Turns after which rounding has added up: angles are taken anew."""
 ROUNDED = 1e-15
 """What rounding may take, as a share, from a product of chances, for each row."""
 
@@ -109,23 +111,36 @@ def tilt_to(
 def alive(
     unit: float, last: int, scores: FloatArray, weights: FloatArray, ends: IntArray, moments: FloatArray
 ) -> IntArray:
-    """Return which of the angles unit·j, j up to ``last``, are not left out, for no stratum is gone there."""
-    found, number, j = np.empty(last + 1, np.int64), 0, 0
-    while j <= last:
-        jump = 0
-        for h in range(ends.size - 1):
-            part = slice(ends[h], ends[h + 1])
-            off = scores[part] - moments[h, 3]
-            size = abs(np.sum(weights[part] * np.exp(1j * (unit * j) * off)))
-            room = moments[h, 2] - size - GONE
-            if room >= 0.0:
-                step = unit * np.sum(weights[part] * np.abs(off))
-                jump = max(jump, 1 + int(min(room / max(step, 1e-300), float(last))))
-        if jump == 0:
-            found[number] = j
-            number, jump = number + 1, 1
-        j += jump
-    return found[:number]
+    """Return which of the angles unit·j, j up to ``last``, are not left out, for no stratum is gone there.
+
+    S is known every few angles, turned from one to the next, and moves between them by no more than Σ pq·|s|. Where
+    that does not tell it is looked at angle by angle.
+    """
+    here = np.full(last + 1, 1, np.int8)
+    for h in range(ends.size - 1):
+        weight, off = weights[ends[h] : ends[h + 1]], scores[ends[h] : ends[h + 1]] - moments[h, 3]
+        room, slope = moments[h, 2] - GONE, unit * np.sum(weight * np.abs(off))
+        if room <= 0.0:
+            continue
+        half = int(min(0.2 * room / max(slope, 1e-300), float(last)))
+        stride = 2 * half + 1
+        step, at = np.exp(1j * (unit * stride) * off), np.exp(0j * off)
+        for k in range(last // stride + 2):
+            if k % FRESH == 0:
+                at = np.exp(1j * (unit * stride * k) * off)
+            if abs(np.sum(weight * at)) + slope * half <= room:
+                here[max(0, stride * k - half) : stride * k + half + 1] = 0
+            at = at * step
+        j = 0
+        while j <= last:
+            if here[j] == 1:
+                left = room - abs(np.sum(weight * np.exp(1j * (unit * j) * off)))
+                if left >= 0.0:
+                    behind = j + 1 + int(min(left / max(slope, 1e-300), float(last)))
+                    here[j:behind] = 0
+                    j = behind - 1
+            j += 1
+    return np.flatnonzero(here)
 
 
 @compiled(plain="itself")
@@ -176,7 +191,7 @@ def log_tied_tail(scores: FloatArray, times: FloatArray, ends: IntArray, drawn: 
         cumulant += np.sum(t * (np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x))))) - eta[h] * drawn[h]
         cumulant -= log_choose(int(np.sum(t)), int(drawn[h]))
     period = 2 * (int(max(14.0 * math.sqrt(width), 7.0 * math.sqrt(width) + 20.0 / theta, 16.0)) // 2) + 1
-    band = min(max(WORK // scores.size, FEWEST), MOST)
+    band = min(int(theta * period / FINE) + 64, MOST)
     whole = period // 2 < band
     last, rate = (period // 2 if whole else band - 1), theta * period / band
     unit = 2.0 * math.pi / period
