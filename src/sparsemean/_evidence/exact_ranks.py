@@ -63,9 +63,9 @@ class Observed:
         return np.asarray(self.own + self.other - self.counts[..., 2:6].sum(axis=-1))
 
     def log_tails(self) -> tuple[FloatArray, Flags]:
-        """Return log of tails, never too small, and which of them are not exact, as values are tied.
+        """Return log of tails, never too small, and which of them may be far off, as values are tied.
 
-        Zeros at one end have their law if the other values are distinct. Ties that have none cost twice the tail.
+        Zeros at one end have their law if the other values are distinct. Other ties cost twice the tail.
         """
         above, below = (self.counts[..., k : k + 2].sum(axis=(1, 2)) for k in (2, 4))
         block = (self.zeros > 1).any(axis=1)
@@ -119,7 +119,10 @@ def exact_log_p(
     few, goal = n_hypotheses <= FEW_HYPOTHESES, level - math.log(n_hypotheses)
     reach = level if few or question.selection.startswith("fdr") else min(level, goal + WINDOW)
     margin = np.where((seen.own + seen.other).sum(axis=1) <= SMALL, OFF, MARGIN)
-    undecided = tied & (few | (log_p > goal))
+    undecided = tied & (log_p > goal)
+    if few:
+        undecided = tied | (seen.zeros > 1).any(axis=1)
+        undecided[two] = False
     near = sides + log_normal(seen.deviations(seen.cubes()))
     log_p = np.where(undecided & (near > level + margin), near, log_p)
     for columns, values in table.source.takes_of(np.flatnonzero(undecided & (near <= reach + margin))):
@@ -135,9 +138,9 @@ def exact_log_p(
 
 
 def log_normal(z: FloatArray) -> FloatArray:
-    """Return the logarithm of normal tails, up to 6 % too large; 0 where z is not positive."""
+    """Return the logarithm of normal tails, up to 6 % too large; infinity where z is not positive, and p is 1."""
     tails = -0.5 * z * z - np.log(np.sqrt(0.5 * np.pi) * (z + np.sqrt(z * z + 8 / np.pi)))
-    return np.asarray(np.where(z > 0, tails, 0.0))
+    return np.asarray(np.where(z > 0, tails, np.inf))
 
 
 def _levels(column: FloatArray, rows: tuple[IntArray, IntArray]) -> tuple[IntArray, IntArray]:

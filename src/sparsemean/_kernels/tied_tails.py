@@ -24,8 +24,9 @@ from sparsemean._util.records import FloatArray, IntArray
 
 GONE = 23.0
 """Angles at which the logarithm of a factor is below −23 are left out."""
-FINE, MOST = 0.025, 16_384
-"""By twice so much, as a share, a tail may be too large where angles ω end before the lattice does; so many at most."""
+FINE, FEWEST, MOST = 0.01, 2048, 16_384
+"""By half so much, as a share, a tail may be too large where angles ω end before the lattice does; so many at least and
+at most."""
 AT_ONCE = 32
 """Angles ω that are worked on together."""
 ROUNDS, CLOSE = 80, 0.01
@@ -191,7 +192,7 @@ def log_tied_tail(scores: FloatArray, times: FloatArray, ends: IntArray, drawn: 
         cumulant += np.sum(t * (np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x))))) - eta[h] * drawn[h]
         cumulant -= log_choose(int(np.sum(t)), int(drawn[h]))
     period = 2 * (int(max(14.0 * math.sqrt(width), 7.0 * math.sqrt(width) + 20.0 / theta, 16.0)) // 2) + 1
-    band = min(int(theta * period / FINE) + 64, MOST)
+    band = min(max(int(theta * period / FINE), FEWEST), MOST)
     whole = period // 2 < band
     last, rate = (period // 2 if whole else band - 1), theta * period / band
     unit = 2.0 * math.pi / period
