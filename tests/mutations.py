@@ -267,7 +267,7 @@ MUTATIONS = [
              "self.present[:, columns] += other.everywhere()",
              "self.present[:, columns] += np.array(other.n_buckets, dtype=np.int32)[:, np.newaxis]",
              "tests/test_missing.py"),
-    Mutation("merging: rows kept as they are get lost", "_counts/*.py",
+    Mutation("merging: rows kept as they are get lost", "_evidence/counting/*.py",
              re.compile(r"\(\*total\.(\w+), \*other\.\1\), key="), r"total.\1, key=",
              "tests/counts/test_stream.py"),
     Mutation("far values: those just below a gap are beyond it", "_stats/row_scores.py",

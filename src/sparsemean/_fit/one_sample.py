@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean._counts.engines import Progress
 from sparsemean._data import as_table, on_the_host
 from sparsemean._data.gpu import sent
 from sparsemean._data.table import Table
 from sparsemean._evidence import one_sample_test, signed_ranks
+from sparsemean._evidence.counting.engines import Progress
 from sparsemean._evidence.signs import best_sizes
 from sparsemean._fit import designs, messages
 from sparsemean._fit.data import FitData, Values, one_valued

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsemean._counts.engines import Progress
 from sparsemean._data.table import Table
+from sparsemean._evidence.counting.engines import Progress
 from sparsemean._fit.data import FitData, Values
 from sparsemean._fit.refinement import Refinement, refined, with_workers
 from sparsemean._stats import assumptions, directions, factors, row_scores

@@ -16,10 +16,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sparsemean._counts.engines import Engine, Mask, Piece, any_pieces, dense_parts, keep_columns, pieces_of, refusing
 from sparsemean._data.gpu import DeviceArray, device_errors
 from sparsemean._data.source import Array, Dense, Source, as_dense
 from sparsemean._data.table import Table
+from sparsemean._evidence.counting.engines import (
+    Engine,
+    Mask,
+    Piece,
+    any_pieces,
+    dense_parts,
+    keep_columns,
+    pieces_of,
+    refusing,
+)
 from sparsemean._kernels import NotFiniteError, gpu, gpu_blocks, influence
 from sparsemean._kernels.memory_layout import count_threads, cut
 from sparsemean._util.records import BLOCK, BucketSpec, CellCounts, Counts, FloatArray, IntArray, Partition
