@@ -18,8 +18,8 @@ from house import FILES
 
 ROOMS = [
     "errors", "_util", "_kernels", "_stats", "_data", "_evidence.counting", "_evidence", "result", "baselines",
-    "_fit", "result._report", "plots", "estimators", "tl", "experiments", "federated", "simulate", "datasets", "studies",
-    "_cli", "__main__",
+    "_fit", "result._report", "plots", "estimators", "tl", "experiments", "federated", "simulate", "datasets",
+    "studies", "_cli", "__main__",
 ]  # fmt: skip
 """Each may import what stands before it, also where one lies within another. The front door, ``__init__``, is loaded
 first of all and imports lazily."""
