@@ -262,7 +262,8 @@ def _support_values(data: FitData, support: IntArray, counts: Counts) -> Values:
         every = np.ones(columns.size, dtype=bool)
         ends, other = signed_ranks.of_levels(levels, wanted, plan, selected=every, error=error)
         value = _value([levels[level] for level in wanted], take(best_of_all, columns), plan)
-        value[other] = medians(np.where(levels[0][:, other] == 0, np.nan, levels[0][:, other]))
+        if other.any():
+            value[other] = medians(np.where(levels[0][:, other] == 0, np.nan, levels[0][:, other]))
         return np.vstack((value, ends, other))
 
     depth, best = data.buckets.partition.depth, take(best_of_all, support)
