@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, ClassVar, NamedTuple
@@ -203,23 +203,20 @@ class SignedRankEvidence(OfRows):
             here = np.flatnonzero(out >= first)
             if here.size:
                 reached = self._last_of_caps(last, at[here], indices, goal, self.alpha_shares)
-                ends = np.where(reached < last, np.maximum(reached, first - 1), NO_END)
-                out[here] = np.minimum(out[here], ends)
+                out[here] = np.minimum(out[here], np.where(reached < last, np.maximum(reached, first - 1), NO_END))
             first = last + 1
         return np.asarray(np.maximum(out - self.start, -1))
 
-    def _last_of_caps(
-        self, most: int, at: IntArray, indices: tuple[int, ...], goal: float, alpha_shares: float
-    ) -> IntArray:
+    def _last_of_caps(self, most: int, at: IntArray, indices: tuple[int, ...], goal: float, alpha: float) -> IntArray:
         """Return up to how many bad rows, ``most`` or fewer, some cap has log p ≤ ``goal``, −1 where for none."""
-        values, repeats, every_low, every_doubled = (array[..., at] for array in self.sums)
+        values, repeats, low, doubled = (array[..., at] for array in self.sums)
         out, tenth = np.full(at.size, -1), -(-self.n_rows // REPEAT_SHARE)
-        for cap, log, low, doubled in self._each(indices, alpha_shares, every_low, every_doubled):
-            reached = np.minimum(most, most_bad(low, values, cap, goal + log))
+        for index, cap, log in self._shared(indices, alpha):
+            reached = np.minimum(most, most_bad(low[index], values, cap, goal + log))
             if not self.ties_against:  # where bad rows could have led to either way with ties, both must do
                 reached = np.maximum(reached, np.minimum(most, repeats - tenth))
                 if (both := reached > tenth - 1 - repeats).any():
-                    other = most_bad(-(-doubled // 2), values, cap, goal + log - LOG_2)
+                    other = most_bad(-(-doubled[index] // 2), values, cap, goal + log - LOG_2)
                     reached[both] = np.minimum(reached, np.maximum(tenth - 1 - repeats, other))[both]
             out = np.maximum(out, reached)
         return out
@@ -231,9 +228,8 @@ class SignedRankEvidence(OfRows):
         """
         at = np.arange(self.features.size) if at is None else at
         bad, first = np.broadcast_to(np.asarray(bad_rows, dtype=np.int64), at.shape), 0
-        out = np.full(at.size, -np.inf)
-        if self.start:  # the test for no bad row, of data in which these rows are replaced
-            out = self._of_caps(bad - self.start, at, WHOLE, 0.0)
+        # The test for no bad row, of data in which so many rows are replaced, if any.
+        out = self._of_caps(bad - self.start, at, WHOLE, 0.0) if self.start else np.full(at.size, -np.inf)
         for last, indices in self.stages:
             here = np.flatnonzero(bad >= first)
             if here.size:
@@ -242,28 +238,26 @@ class SignedRankEvidence(OfRows):
             first = last + 1
         return np.where(bad <= self.filter_slack[at], np.minimum(0.0, out + np.log(self.n_sides)), 0.0)
 
-    def _of_caps(self, bad: IntArray, at: IntArray, indices: tuple[int, ...], alpha_shares: float) -> FloatArray:
+    def _of_caps(self, bad: IntArray, at: IntArray, indices: tuple[int, ...], alpha: float) -> FloatArray:
         """Return log of the smallest p of some caps, each over its share of the error."""
-        values, repeats, every_low, every_doubled = (array[..., at] for array in self.sums)
+        values, repeats, low, doubled = (array[..., at] for array in self.sums)
         few = np.flatnonzero((REPEAT_SHARE * (repeats - bad) < self.n_rows) | self.ties_against)
         many = np.flatnonzero((REPEAT_SHARE * (repeats + bad) >= self.n_rows) & (not self.ties_against))
         out = np.full(at.size, np.inf)
-        for cap, log, low, doubled in self._each(indices, alpha_shares, every_low, every_doubled):
+        for index, cap, log in self._shared(indices, alpha):
             slack, p = slack_of(bad, values, cap), np.full(at.size, -np.inf)
-            p[few] = log_tails(values[few], cap, (low - slack)[few])
+            p[few] = log_tails(values[few], cap, (low[index] - slack)[few])
             if many.size:  # the larger one where bad rows could have led to either way with ties
-                halves = -(-(doubled - 2 * slack)[many] // 2)
+                halves = -(-(doubled[index] - 2 * slack)[many] // 2)
                 p[many] = np.maximum(p[many], LOG_2 + log_tails(values[many], cap, halves))
             out = np.minimum(out, np.minimum(0.0, p) - log)
         return out
 
-    def _each(
-        self, indices: tuple[int, ...], alpha_shares: float, low: IntArray, doubled: IntArray
-    ) -> Iterator[tuple[int, float, IntArray, IntArray]]:
-        """Yield some caps, the logarithm of the share of the error that each has, and its sums."""
+    def _shared(self, indices: tuple[int, ...], alpha: float) -> list[tuple[int, int, float]]:
+        """Return indices, caps and the logarithms of their shares of the error, all of it or a share ``alpha``."""
         caps, shares = caps_of(self.n_rows), shares_of(self.n_rows)[list(indices)]
-        logs = np.log(shares / max(alpha_shares, shares.sum())).tolist()
-        yield from ((caps[index], log, low[index], doubled[index]) for index, log in zip(indices, logs, strict=True))
+        logs = np.log(shares / max(alpha, shares.sum())).tolist()
+        return [(index, caps[index], log) for index, log in zip(indices, logs, strict=True)]
 
     def beyond(self, allowed: Allowed) -> SignedRankEvidence:
         """Return what bounds p once further rows have been replaced: the p-values of this for so many more bad rows.
@@ -302,13 +296,7 @@ def of_levels(
 
 
 def by_ranks(
-    values: FloatArray,
-    *,
-    error: float,
-    bad_rows: int,
-    n_rows: int,
-    side: Side,
-    indices: tuple[int, ...] | None = None,
+    values: FloatArray, *, error: float, bad_rows: int, n_rows: int, side: Side, indices: tuple[int, ...] | None = None
 ) -> FloatArray:
     """Return the null values that capped signed ranks do not reject, of each column of ``values``, as two rows.
 
@@ -325,14 +313,9 @@ def by_ranks(
     ends = np.stack((np.full(values.shape[1], -np.inf), np.full(values.shape[1], np.inf)))
     ordered = sort_columns(values)
     there = present_sorted(ordered)
-    needed = np.stack(
-        [
-            critical_sums(there, cap, log_error) + slack_of(bad_rows, there, cap)
-            for cap, log_error in zip(caps.tolist(), log_errors.tolist(), strict=True)
-        ],
-        axis=1,
-    )
-    found = np.empty(caps.size)
+    found, needed = np.empty(caps.size), np.empty((there.size, caps.size), dtype=np.int64)
+    for k, (cap, log_error) in enumerate(zip(caps.tolist(), log_errors.tolist(), strict=True)):
+        needed[:, k] = critical_sums(there, cap, log_error) + slack_of(bad_rows, there, cap)
     for column, number in enumerate(there.tolist()):
         x = np.ascontiguousarray(ordered[:number, column])
         each = np.stack((np.full(caps.size, -np.inf), np.full(caps.size, np.inf)))

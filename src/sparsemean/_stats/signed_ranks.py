@@ -336,8 +336,9 @@ class Tilts:
                 self._add_tilt()
         means = np.stack([tilt.mean[number] for tilt in self.tilts])
         for k, at in group_indices(np.sum(means <= x, axis=0) - 1):
-            nodes = self.nodes_of(k)
-            if nodes is None:
+            if k not in self.nodes:
+                self.nodes[k] = self._damped(k)
+            if (nodes := self.nodes[k]) is None:
                 out[at] = self._not_summed(k, values[at], sums[at])
                 continue
             turned = np.outer(sums[at] - nodes.origin[number[at]], np.arange(nodes.weights.shape[1])) % nodes.period
@@ -383,13 +384,8 @@ class Tilts:
         within = np.minimum(self.numbers, self.scores.size)
         return np.asarray(np.cumsum(terms)[within - 1] + (self.numbers - within) * terms[-1])
 
-    def nodes_of(self, k: int) -> Nodes | None:
-        """Return the nodes of a tilt, None where its characteristic function does not die away."""
-        if k not in self.nodes:
-            self.nodes[k] = self._damped(k)
-        return self.nodes[k]
-
     def _damped(self, k: int) -> Nodes | None:
+        """Return the nodes of a tilt, None where its characteristic function does not die away."""
         if k + 1 == len(self.tilts):
             self._add_tilt()
         tilt, following = self.tilts[k : k + 2]

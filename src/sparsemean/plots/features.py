@@ -132,12 +132,7 @@ DASHES = ("-", "--", ":")
 
 
 def plot_path(
-    estimate: Estimate,
-    *,
-    ax: Axes | None = None,
-    n_iter: int | None = None,
-    n_rest: int = 60,
-    X: object = None,
+    estimate: Estimate, *, ax: Axes | None = None, n_iter: int | None = None, n_rest: int = 60, X: object = None
 ) -> Axes:
     """Draw |μ̂_t| on a logarithmic scale, of the 200 strongest selected features and the nearest of the rest.
 
