@@ -15,7 +15,7 @@ import pytest
 from sparsemean import plan, simulate, sparse_mean
 from sparsemean._data import as_table
 from sparsemean._fit.two_sample import compare
-from sparsemean._report.page import environment
+from sparsemean.result._report.page import environment
 
 from command import expect as run
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from sparsemean import Estimate, SparseMean, SparseMeanDifference, simulate, sparse_mean
-from sparsemean._report.guarantees import guarantees_of, terms
-from sparsemean._report.summary import closest, needed
-from sparsemean._report.verdict import verdict
-from sparsemean._report.wording import percent, wording_of
 from sparsemean._stats.decision import harmonic
 from sparsemean._stats.row_scores import FEW, LARGE, TOGETHER
 from sparsemean._util.records import RowScores
+from sparsemean.result._report.guarantees import guarantees_of, terms
+from sparsemean.result._report.summary import closest, needed
+from sparsemean.result._report.verdict import verdict
+from sparsemean.result._report.wording import percent, wording_of
 
 CLEAN = simulate.make_contaminated(600, 100, [1, -0.5, -0.4, 0.3], contamination=0.0, random_state=0).X
 NOISE = np.random.default_rng(0).standard_normal((60, 20))

@@ -71,7 +71,7 @@ class Source(ABC):
     in_memory
         Whether columns that were read need not be kept, as they lie in memory anyway.
     engine
-        Which engine of `_counts.engines` goes over it.
+        Which engine of `_evidence.counting.engines` goes over it.
     native
         The array in memory that compiled kernels read as it is; None where there is none.
     """

@@ -13,9 +13,9 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from sparsemean._counts.engines import Progress, engine_of
 from sparsemean._data.source import Array, Source, as_dense
 from sparsemean._data.table import Table
+from sparsemean._evidence.counting.engines import Progress, engine_of
 from sparsemean._evidence.exact_ranks import exact_log_p
 from sparsemean._evidence.means import MeanContrast
 from sparsemean._evidence.ranks import A_TASK, REST, Contrast, RankTest, WorstCase, most_moved

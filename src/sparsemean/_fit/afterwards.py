@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsemean._counts.sketch import check_names
 from sparsemean._data import as_table
 from sparsemean._data.source import Checksum
 from sparsemean._data.table import FileContext, Table
 from sparsemean._evidence import signed_ranks
+from sparsemean._evidence.counting.sketch import check_names
 from sparsemean._fit import covariates, mean
 from sparsemean._fit.data import FitData
 from sparsemean._fit.from_sketch import as_counted

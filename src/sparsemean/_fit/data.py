@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from sparsemean._counts.engines import Progress, Work, engine_of
 from sparsemean._data.source import TAKEN_AT_ONCE, ColumnCache, Source
 from sparsemean._data.table import Table
+from sparsemean._evidence.counting.engines import Progress, Work, engine_of
 from sparsemean._evidence.signed_ranks import RankSums, rank_sums
 from sparsemean._kernels import rounding
 from sparsemean._kernels.compiling import plainly

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsemean._counts.merging import close_blocks
-from sparsemean._counts.sketch import Sketch, check_names, no_means
 from sparsemean._data import as_table
 from sparsemean._data.source import ColumnCache, Source, as_dense
 from sparsemean._data.table import Names, Table
+from sparsemean._evidence.counting.merging import close_blocks
+from sparsemean._evidence.counting.sketch import Sketch, check_names, no_means
 from sparsemean._evidence.signs import evidence_of
 from sparsemean._fit import messages, one_sample, screening
 from sparsemean._fit.data import FitData

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sparsemean._counts.engines import Progress, engine_of
 from sparsemean._data import as_table
 from sparsemean._data.source import AT_ONCE, Dense, find_non_finite
 from sparsemean._data.table import Table
 from sparsemean._evidence import means
+from sparsemean._evidence.counting.engines import Progress, engine_of
 from sparsemean._evidence.means import GroupSums, MeanContrast
 from sparsemean._fit import messages
 from sparsemean._fit.data import FitData, Values, one_valued

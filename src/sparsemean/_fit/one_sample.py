@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean._counts.engines import Progress
 from sparsemean._data import as_table, on_the_host
 from sparsemean._data.gpu import sent
 from sparsemean._data.table import Table
 from sparsemean._evidence import one_sample_test, signed_ranks
+from sparsemean._evidence.counting.engines import Progress
 from sparsemean._evidence.signs import best_sizes
 from sparsemean._fit import designs, messages
 from sparsemean._fit.data import FitData, Values, one_valued
@@ -262,7 +262,8 @@ def _support_values(data: FitData, support: IntArray, counts: Counts) -> Values:
         every = np.ones(columns.size, dtype=bool)
         ends, other = signed_ranks.of_levels(levels, wanted, plan, selected=every, error=error)
         value = _value([levels[level] for level in wanted], take(best_of_all, columns), plan)
-        value[other] = medians(np.where(levels[0][:, other] == 0, np.nan, levels[0][:, other]))
+        if other.any():
+            value[other] = medians(np.where(levels[0][:, other] == 0, np.nan, levels[0][:, other]))
         return np.vstack((value, ends, other))
 
     depth, best = data.buckets.partition.depth, take(best_of_all, support)

@@ -16,8 +16,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from sparsemean._counts.engines import Progress
 from sparsemean._data.table import Table
+from sparsemean._evidence.counting.engines import Progress
 from sparsemean._evidence.signs import strongest_signs
 from sparsemean._fit import messages, screening
 from sparsemean._fit.data import FitData, Values

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsemean._counts.engines import Progress
 from sparsemean._data.table import Table
+from sparsemean._evidence.counting.engines import Progress
 from sparsemean._fit.data import FitData, Values
 from sparsemean._fit.refinement import Refinement, refined, with_workers
 from sparsemean._stats import assumptions, directions, factors, row_scores
@@ -91,7 +91,7 @@ def screen(data: FitData, support: IntArray, *, about: FloatArray | None = None)
     """Judge rows by features off the support, whose means are known; by all of them ``about`` centres of them."""
     plan, off = data.plan, "" if about is not None else " off the support"
     columns = screening_columns(data.table, screen_rows=plan.question.screen_rows)
-    columns = np.setdiff1d(columns, support) if about is None else columns
+    columns = np.setdiff1d(columns, support, assume_unique=True) if about is None else columns
     none = row_scores.row_scores(np.zeros(plan.n_rows), {}, {})
     trusted = ScreeningResult(none, np.arange(plan.n_units), plan.bad_rows)
     if columns.size < TOO_FEW:
@@ -196,7 +196,7 @@ def neighbours_alike(data: FitData, screening: ScreeningResult, support: IntArra
     explains it. NaN where the only column that varies is sorted: then nothing can be said.
     """
     sampled = screening_columns(data.table, screen_rows=data.plan.question.screen_rows)
-    off = np.setdiff1d(sampled, support)
+    off = np.setdiff1d(sampled, support, assume_unique=True)
     known = off.size >= TOO_FEW
     columns = off if known else sampled
     if not columns.size:

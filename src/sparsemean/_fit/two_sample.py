@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean._counts.engines import Progress
 from sparsemean._data.source import Checksum
 from sparsemean._data.table import Table, as_names
 from sparsemean._evidence import groups as groups_of_rows
+from sparsemean._evidence.counting.engines import Progress
 from sparsemean._evidence.groups import GroupTest, RankEvidence
 from sparsemean._evidence.ranks import REST, Contrast
 from sparsemean._fit import covariates, designs, messages, one_sample

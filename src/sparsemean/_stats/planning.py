@@ -97,7 +97,7 @@ SELECTIONS = {
     "fdr_by": "Benjamini–Yekutieli",
     "paper": "the paper’s rule",
 }
-"""Rules by what ``selection=`` calls them; what each promises is said in `sparsemean._report.wording`."""
+"""Rules by what ``selection=`` calls them; what each promises is said in `sparsemean.result._report.wording`."""
 RULES = tuple(name for name in SELECTIONS if name != "paper")
 """Those that decide by p-values alone. The paper's needs walks, and so the data again: that is a fit."""
 MISSING = ("raise", "omit")

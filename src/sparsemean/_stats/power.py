@@ -23,7 +23,7 @@ from sparsemean._stats.planning import bad_rows, first_error
 from sparsemean._stats.signed_ranks import (
     REPEAT_SHARE,
     caps_of,
-    critical_sum,
+    critical_sums,
     filter_of,
     log_tails,
     rank_stages,
@@ -299,9 +299,9 @@ class RankPower(OneSamplePower):
     @cached_property
     def _looks(self) -> list[dict[int, int]]:
         """The sum, slack included, that each cap asks for, wherever p must be small."""
-        n, caps = self.plan.n_units, caps_of(self.plan.n_units)
+        n, caps = np.array([self.plan.n_units]), caps_of(self.plan.n_units)
         return [
-            {place: critical_sum(n, caps[place], log) + slack for place, (log, slack) in errors.items()}
+            {place: int(critical_sums(n, caps[place], log)[0]) + slack for place, (log, slack) in errors.items()}
             for errors in self._errors(self.plan.bad_rows)
         ]
 

@@ -8,10 +8,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from sparsemean._counts.merging import append_rows
-from sparsemean._counts.sketch import Sketch, check_unchanged, no_means, sketch
 from sparsemean._data import as_table
 from sparsemean._data.gpu import sent
+from sparsemean._evidence.counting.merging import append_rows
+from sparsemean._evidence.counting.sketch import Sketch, check_unchanged, no_means, sketch
 from sparsemean._fit.one_sample import fit
 from sparsemean._fit.theorems import theory_settings
 from sparsemean._stats import planning

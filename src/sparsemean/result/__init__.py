@@ -196,12 +196,12 @@ class Estimate(LeftThere):
         return f"<Estimate: {self.support.size} of {d} features selected from {n} rows, seed {self.seed}>"
 
     def __str__(self) -> str:
-        from sparsemean._report.summary import printed
+        from sparsemean.result._report.summary import printed
 
         return printed(self)
 
     def _repr_html_(self) -> str:
-        from sparsemean._report.summary import fragment
+        from sparsemean.result._report.summary import fragment
 
         return fragment(self)
 
@@ -347,7 +347,7 @@ class Estimate(LeftThere):
 
     def summary(self) -> str:
         """Return the verdict, what was done, notes, and details of what is guaranteed, in lines."""
-        from sparsemean._report.summary import summary
+        from sparsemean.result._report.summary import summary
 
         return summary(self)
 
@@ -455,7 +455,7 @@ class Estimate(LeftThere):
         **names
             ``title`` and ``row_names`` (one for each row): what is shown.
         """
-        from sparsemean._report.page import write_report
+        from sparsemean.result._report.page import write_report
 
         write_report(self, path, **names)
 

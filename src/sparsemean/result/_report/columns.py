@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._report import guarantees
-from sparsemean._report.wording import REST, RULES, Wording
 from sparsemean._stats.planning import SELECTIONS
 from sparsemean._util.records import FloatArray
+from sparsemean.result._report import guarantees
+from sparsemean.result._report.wording import REST, RULES, Wording
 
 if TYPE_CHECKING:
     import pandas as pd

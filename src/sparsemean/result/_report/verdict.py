@@ -12,12 +12,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from sparsemean._fit.messages import DEPENDENT
-from sparsemean._report.wording import REST, Q, Wording, percent, wording_of, wordings_of
 from sparsemean._stats.row_scores import FEW, LABEL, LARGE, TOGETHER
 from sparsemean._util.checks import count_of, list_names, pluralize
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import visible
 from sparsemean.result import Estimate
+from sparsemean.result._report.wording import REST, Q, Wording, percent, wording_of, wordings_of
 from sparsemean.result.comparison import Comparison
 
 SHARES = (0.01, 0.05, 0.1, 0.2)

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsemean._fit.messages import AT_NULL
-from sparsemean._report.wording import SIDES, TESTS, Wording, percent
 from sparsemean._stats.decision import harmonic
 from sparsemean._stats.nulls import KURTOSIS
 from sparsemean._util.plans import Plan, Side
 from sparsemean.result import Estimate
+from sparsemean.result._report.wording import SIDES, TESTS, Wording, percent
 
 SHOPPED = 0.23
 """Family-wise error at level .05 of whoever takes the best of 20 seeds."""

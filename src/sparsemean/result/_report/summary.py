@@ -15,22 +15,6 @@ import numpy as np
 from sparsemean._fit.afterwards import numbers_of, strongest_first
 from sparsemean._fit.messages import how_tested
 from sparsemean._fit.power import at_rows, rows_needed
-from sparsemean._report.columns import LEAST_P
-from sparsemean._report.guarantees import promise
-from sparsemean._report.verdict import (
-    closest_in_words,
-    signs_of,
-    verdict,
-    worst_first,
-)
-from sparsemean._report.wording import (
-    REST,
-    TESTS,
-    Wording,
-    percent,
-    wording_of,
-    wordings_of,
-)
 from sparsemean._stats import path
 from sparsemean._stats.planning import of_question
 from sparsemean._stats.power import POWERS, power_of
@@ -40,6 +24,22 @@ from sparsemean._util.plans import Plan
 from sparsemean._util.records import IntArray
 from sparsemean.errors import visible
 from sparsemean.result import Estimate
+from sparsemean.result._report.columns import LEAST_P
+from sparsemean.result._report.guarantees import promise
+from sparsemean.result._report.verdict import (
+    closest_in_words,
+    signs_of,
+    verdict,
+    worst_first,
+)
+from sparsemean.result._report.wording import (
+    REST,
+    TESTS,
+    Wording,
+    percent,
+    wording_of,
+    wordings_of,
+)
 from sparsemean.result.comparison import Comparison, tests_of
 
 if TYPE_CHECKING:

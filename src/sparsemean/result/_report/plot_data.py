@@ -11,9 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._fit.afterwards import intervals_of, plan_at
-from sparsemean._report.columns import plain
-from sparsemean._report.verdict import features_against
-from sparsemean._report.wording import Wording, percent, wording_of
 from sparsemean._stats import path
 from sparsemean._stats.decision import Decision, error_after_selection
 from sparsemean._stats.planning import bad_rows
@@ -21,6 +18,9 @@ from sparsemean._stats.row_scores import limit
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.result import Estimate
+from sparsemean.result._report.columns import plain
+from sparsemean.result._report.verdict import features_against
+from sparsemean.result._report.wording import Wording, percent, wording_of
 
 # What follows bounds the data of a plot whatever n and d are, so that pages stay small enough to be sent by mail.
 CELLS = (64, 32)
