@@ -137,7 +137,7 @@ BAD = [
     (["frobnicate"], "No such command 'frobnicate'."),
     (
         ["plan", "19", "20000"],
-        "n must be large enough: got n = 19; 19 rows cannot show an effect in any of 20,000 features, whatever the data",
+        "n must be large enough: got n = 19; 19 rows cannot show an effect in any of 20,000 features, whatever",
     ),
     (
         ["plan", "200", "20000", "-e", "0.4"],

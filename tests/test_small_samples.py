@@ -1,4 +1,4 @@
-"""Designs too small for any selection are told so first, by numbers that exhaustion confirms, and no other design is."""
+"""Designs too small for any selection are told so first, by numbers that counting confirms, and no others are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import expect
 
 from sparsemean import SparseMeanDifference, plan, sparse_mean
 from sparsemean._fit.power import CANNOT, impossible, rows_for_any
@@ -19,6 +18,8 @@ from sparsemean._stats.planning import plan_fit
 from sparsemean._stats.power import GroupPower, of_one_sample
 from sparsemean._util.plans import BadRows
 from sparsemean.errors import InputError
+
+from command import expect
 
 
 def clear(n: int, d: int) -> np.ndarray[Any, Any]:
@@ -114,8 +115,8 @@ def test_what_is_said_of_twelve_samples() -> None:
     found = SparseMeanDifference().fit(np.random.default_rng(0).standard_normal((12, 2000)), np.repeat(["a", "b"], 6))
     said = verdict(found.result_)
     assert said[0] == (
-        "6 against 6 rows cannot show a difference in any of 2,000 features, whatever the data. The smallest p they can "
-        "give is 0.0022; 2.5e-05 is needed. 10 against 10 rows could, or 6 against 6 in at most 23 features, or "
+        "6 against 6 rows cannot show a difference in any of 2,000 features, whatever the data. The smallest p they "
+        "can give is 0.0022; 2.5e-05 is needed. 10 against 10 rows could, or 6 against 6 in at most 23 features, or "
         'selection="fdr" where 87 features have that p. With fewer rows a model of the noise may do: limma or DESeq2 '
         "for genes, elsewhere a t-test."
     )
@@ -129,7 +130,8 @@ def test_bad_rows_raise_the_smallest_p_and_it_is_said_at_how_many() -> None:
     assert found.support.size == 0
     assert verdict(found)[0] == (
         "20 rows, 4 of them bad, cannot show an effect in any of 100 features, whatever the data. The smallest p they "
-        "can give is 0.024; 0.0005 is needed. They could with at most 1 bad; if 20 % are bad it takes 40 rows."
+        "can give is 0.024; 0.0005 is needed. They could with at most 1 bad (contamination 0.05); "
+        "if 20 % are bad it takes 40 rows."
     )
     assert found.p_values.max() == pytest.approx(0.024, abs=5e-4)
     assert verdict(found)[1].startswith("100 would be selected if no row were bad")

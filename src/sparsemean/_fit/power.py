@@ -133,7 +133,8 @@ def _what_could(able: Power, smallest: float, unit: str) -> str:
     if plan.bad_rows and able.possible(BadRows(0, 0)):
         last = able.survivable_share()
         most = _against([bad_rows(n, last) for n in sizes], " and ")
-        return f"They could with at most {most} bad; {share} it takes {more} {unit}s"
+        named = math.floor(1e4 * last) / 1e4  # rounded up it would be a row more
+        return f"They could with at most {most} bad (contamination {named:g}); {share} it takes {more} {unit}s"
     said = [f"{rows_for_any(able, 0.0) or many} {unit}s could"]
     if plan.bad_rows:
         said = [f"{said[0]} if none is bad", f"{more} {share}"]
