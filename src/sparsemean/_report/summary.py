@@ -384,7 +384,7 @@ def _details_of_tests(tests: Sequence[Wording]) -> list[str]:
         f"Together they are one family of {plan.n_hypotheses:,} hypotheses: what is promised holds of all tests at "
         f"once. {promise(tests)}",
         TESTS[plan.question.test, True].estimates.format(direction="label minus reference"),
-        "Against the rest a feature counts as false where all labels share one distribution." if rest else "",
+        "Against the rest a finding is false only if all labels share one distribution." if rest else "",
     ]
 
 

@@ -125,7 +125,7 @@ def _notes(table: pd.DataFrame) -> list[str]:
         f"means are learned in at most {here.of_law.max():.2f} of 5/(3η)·ln(μ/α) steps where σ√ε = {UNIT:g}; that law "
         f"has units: the same data where σ√ε = {SMALL_UNIT:g} take {small.of_law.max():.2f} of it, with α and η that "
         "Theorem 1 allows",
-        f"in any units β ≥ {RATE} proves ln(μ/α²)/(2·ln(1 + {RATE}η)) steps: at most {table.of_longest.max():.2f} of it",
+        f"β ≥ {RATE} proves ln(μ/α²)/(2·ln(1 + {RATE}η)) in any units: up to {table.of_longest.max():.2f} of it",
         f"what is seen holds the promised window at {inside} of {len(here)} pairs of α and η, and lengthens as η falls "
         f"by the power {log_log(by_eta.eta, by_eta.ends - by_eta.begins)}",
     ]
