@@ -111,6 +111,13 @@ def test_rows_that_would_do_are_the_smallest(d: int) -> None:
     assert rows_for_any(of_one_sample(plan_fit(4, d)), 0.0) == str(needed)
 
 
+@pytest.mark.parametrize("share", [0.02, 0.05, 0.1, 0.2, 0.3])
+def test_rows_that_would_do_with_bad_ones_do(share: float) -> None:
+    for d in (1, 30, 500, 4000):
+        named = int(rows_for_any(of_one_sample(plan_fit(4, d, contamination=0.0)), share))
+        assert sparse_mean(clear(named, d), contamination=share, screen_rows=False).support.size == d
+
+
 def test_what_is_said_of_twelve_samples() -> None:
     found = SparseMeanDifference().fit(np.random.default_rng(0).standard_normal((12, 2000)), np.repeat(["a", "b"], 6))
     said = verdict(found.result_)
