@@ -141,7 +141,7 @@ BAD = [
     ),
     (
         ["plan", "200", "20000", "-e", "0.4"],
-        "contamination must leave enough rows: got 0.4; 200 rows, 80 of them bad, cannot show an effect",
+        "contamination must leave enough rows: got 0.4; 200 rows, 80 of them assumed bad, cannot show an effect",
     ),
     (["plan", "200", "20", "--level", "2"], "level must be a number between 0 and 1"),
     (["plan", "0", "20"], "n must be a positive integer: got 0"),

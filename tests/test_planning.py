@@ -118,11 +118,11 @@ def test_thresholds_are_those_of_the_fit() -> None:
     [
         (
             {"n": 12, "d": 500},
-            "n must be large enough: got n = 12; 12 rows, 1 of them bad, cannot show an effect in any of 500",
+            "n must be large enough: got n = 12; 12 rows, 1 of them assumed bad, cannot show an effect in any of 500",
         ),
         (
             {"n": 100, "d": 500, "contamination": 0.45},
-            "contamination must leave enough rows: got 0.45; 100 rows, 45 of them bad, cannot show an effect",
+            "contamination must leave enough rows: got 0.45; 100 rows, 45 of them assumed bad, cannot show an effect",
         ),
         ({"n": (20, 20), "d": 1000, "contamination": 0.2}, "contamination must leave enough rows: got 0.2; 20 ag"),
         ({"n": (20, 20), "d": 10, "test": "ranks"}, "test must be left out where two groups are planned: got 'ranks'"),

@@ -105,12 +105,13 @@ def impossible(plan: Plan, unit: str = "row", strata: Sequence[GroupSizes] = ())
     if smallest <= needed * (1 + ROUNDED):
         return []
     who, effect = f"{_against(_sizes_of(plan))} {unit}s", "a difference" if plan.sizes else "an effect"
-    bad = _against(plan.bad if plan.sizes else plan.bad[1:], " and ")
+    assumed = _against(plan.bad if plan.sizes else plan.bad[1:], " and ")
+    bad = f", {assumed} of them assumed bad," if plan.bad_rows else ""
     some = f"any of {plan.n_features:,} features" if plan.n_features > 1 else "the feature"
     tests = f" in any of {plan.n_tests} tests" if plan.n_tests > 1 else ""
     whatever = "even if the groups do not overlap" if plan.sizes and plan.bad_rows else "whatever the data"
     return [
-        f"{who}{f', {bad} of them bad,' if plan.bad_rows else ''} {CANNOT} {effect} in {some}{tests}, {whatever}. "
+        f"{who}{bad} {CANNOT} {effect} in {some}{tests}, {whatever}. "
         f"The smallest p they can give is {smallest:.2g}; {needed:.2g} is needed. {_what_could(able, smallest, unit)}"
     ]
 
@@ -129,7 +130,7 @@ def _what_could(able: Power, smallest: float, unit: str) -> str:
     """Say which design could select something: with fewer bad rows, with more rows or with fewer features."""
     plan, question, sizes = able.plan, able.plan.question, _sizes_of(able.plan)
     share, many = f"if {100 * plan.contamination:.3g} % are bad", f"more than {MOST_TOLD:,}"
-    more = rows_for_any(able, plan.contamination) or many
+    more = (plan.bad_rows and rows_for_any(able, plan.contamination)) or many
     if plan.bad_rows and able.possible(BadRows(0, 0)):
         last = able.survivable_share()
         most = _against([bad_rows(n, last) for n in sizes], " and ")
