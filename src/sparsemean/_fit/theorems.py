@@ -1,8 +1,8 @@
 """What the paper proves: the conditions and bounds of its theorems at given n, d and ε, and the settings they ask for.
 
 Constants are those of the paper's precise statements: Theorem 1 as restated before its proof, and the appendix on
-medians of means. Where it has orders alone that is said; constants "derived here" are proved in
-docs/guarantees.md. Nothing here is asked of data by any other part of this package.
+medians of means. Where it has orders alone that is said; what is "derived here" is proved in
+docs/how-it-works.md. Nothing here is asked of data by any other part of this package.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ def theorem_rows(
     delta, sigma = check_share("delta", delta), positive("sigma", sigma)
     bad = math.ceil(contamination * n)
     rows = list[tuple[str, str, float]]()
-    for name, failing, of, is_asked in (
+    for name, odds, of, said in (
         (MEDIAN_OF_MEANS, 1 / delta, "one mean", "1/δ"), (DIMENSIONS, d / delta, "each of d means", "d/δ"),
     ):  # fmt: skip
-        buckets = 4 * bad + 32 * math.log(failing)
-        error = 4 * math.sqrt(2) * (math.sqrt(contamination) + math.sqrt(1 / n)) + 16 * math.sqrt(math.log(failing) / n)
+        buckets = 4 * bad + 32 * math.log(odds)
+        error = 4 * math.sqrt(2) * (math.sqrt(contamination) + math.sqrt(1 / n)) + 16 * math.sqrt(math.log(odds) / n)
         rows += [
-            (name, _said(f"J = 4⌈εn⌉ + 32 ln({is_asked}) buckets, at most n", buckets <= n), buckets),
-            (name, f"error of {of}, σ(4√2(√ε + √(1/n)) + 16√(ln({is_asked})/n))", sigma * error),
+            (name, _said(f"J = 4⌈εn⌉ + 32 ln({said}) buckets, at most n", buckets <= n), buckets),
+            (name, f"error of {of}, σ(4√2(√ε + √(1/n)) + 16√(ln({said})/n))", sigma * error),
         ]
     rows.append((DIMENSIONS, "error of all means in ℓ₂, √d times that", math.sqrt(d) * rows[-1][2]))
     if contamination == 0:
