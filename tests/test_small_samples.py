@@ -15,8 +15,8 @@ from sparsemean._fit.power import CANNOT, impossible, rows_for_any
 from sparsemean._report.summary import notes, summary
 from sparsemean._report.verdict import verdict
 from sparsemean._stats.planning import plan_fit
-from sparsemean._stats.power import GroupPower, of_one_sample
-from sparsemean._util.plans import BadRows
+from sparsemean._stats.power import GroupPower, Power, of_one_sample
+from sparsemean._util.plans import BadRows, Side
 from sparsemean.errors import InputError
 
 from command import expect
@@ -212,3 +212,30 @@ def test_no_tails_of_many_rows_are_asked_for(monkeypatch: pytest.MonkeyPatch) ->
     said = impossible(plan_fit(12, 500, contamination=0.45))[0]
     assert "15 rows could if none is bad, more than 2,000 if 45 % are bad" in said
     assert max(looked) <= power.MOST_TOLD
+
+
+LAWS = (
+    lambda rng, shape: rng.standard_normal(shape),
+    lambda rng, shape: rng.poisson(1.0, shape).astype(float),
+    lambda rng, shape: (rng.random(shape) < 0.5).astype(float),
+    lambda rng, shape: rng.standard_cauchy(shape),
+)
+
+
+@pytest.mark.parametrize("seed", range(10_000, 10_030))
+def test_whatever_the_data(seed: int) -> None:
+    """Any law, far from the null or not, any rule and side: nothing is selected where that is said; no p is smaller."""
+    rng = np.random.default_rng(seed)
+    d, law, moved = int(rng.choice([1, 20, 400])), LAWS[rng.integers(4)], rng.choice([0, 9])
+    options = {"selection": str(rng.choice(["fwer", "fdr", "fdr_by"])), "alternative": str(rng.choice(list(Side)))}
+    if seed % 2:
+        n, contamination = int(rng.integers(4, 24)), float(rng.choice([0, 0.1, 0.2]))
+        found = sparse_mean(law(rng, (n, d)) + moved, contamination=contamination, screen_rows=False, **options)
+        able: Power = of_one_sample(found.plan)
+    else:
+        y = np.repeat([0, 1], rng.integers(2, 11, 2))
+        X = law(rng, (y.size, d)) + moved * y[:, np.newaxis]
+        found = SparseMeanDifference(contamination=0.0, **options).fit(X, y).result_
+        able = GroupPower(found.plan)
+    assert not (impossible(found.plan) and found.support.size)
+    assert found.p_values.min() >= able.smallest_p(found.plan.bad) * (1 - 1e-5)
