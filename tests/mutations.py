@@ -47,6 +47,15 @@ class Mutation(NamedTuple):
 
 
 MUTATIONS = [
+    Mutation("small samples: one stratum stands for all", "_stats/power.py",
+             "for a, b in self.strata or [self.sizes]", "for a, b in [self.sizes]",
+             "tests/test_small_samples.py"),
+    Mutation("small samples: Holm's threshold for every rule", "_stats/power.py",
+             "self.plan.question.level, d).next_error(None, d)", "self.plan.question.level, d).next_error(1, d)",
+             "tests/test_small_samples.py"),
+    Mutation("entry: u² starts at α", "studies/figures/entry.py",
+             "math.log(mean / alpha**2)", "math.log(mean / alpha)",
+             "tests/studies/test_entry.py"),
     Mutation("intervals: five times the error", "_stats/decision.py",
              "question.level * n_selected / plan.n_hypotheses", "question.level * 5 * n_selected / plan.n_hypotheses",
              "tests/test_intervals.py"),

@@ -13,7 +13,7 @@ from sparsemean import __version__
 from sparsemean._data.repeats import MOST_NAMES, repeated
 from sparsemean._data.table import Names, Table
 from sparsemean._fit.data import FitData
-from sparsemean._fit.power import nothing_possible
+from sparsemean._fit.power import impossible
 from sparsemean._stats.arrays import on_host
 from sparsemean._stats.assumptions import ALARM, CHECKABLE, SortKeys
 from sparsemean._stats.decision import Decision
@@ -59,7 +59,7 @@ def of_fit(
             f"taken (min_selected={plan.walk.min_selected})"
         )
     if plan.question.selection != "paper" and not support.size:
-        messages += nothing_possible(plan, unit)
+        messages += impossible(plan, unit)
     if not decision.skipped.size:
         messages += of_columns(table, constant, "selected column(s) hold one value only")
     messages += of_columns(table, decision.skipped, ONE_VALUE)

@@ -21,6 +21,7 @@ from sparsemean._evidence.counting.engines import Progress
 from sparsemean._evidence.signs import strongest_signs
 from sparsemean._fit import messages, screening
 from sparsemean._fit.data import FitData, Values
+from sparsemean._fit.power import CANNOT
 from sparsemean._fit.refinement import Refinement
 from sparsemean._fit.screening import ScreeningResult
 from sparsemean._kernels.memory_layout import one_blas_thread
@@ -163,7 +164,7 @@ def build_estimate(
         decision=decision,
         plan=plan,
         status=Status(
-            messages=(*table.notes, *notes),
+            messages=tuple(sorted((*table.notes, *notes), key=lambda note: CANNOT not in note)),  # that comes first
             test=messages.how_tested(plan),
             seconds=time.perf_counter() - began,
             versions=messages.versions(),

@@ -20,14 +20,14 @@ from sparsemean._evidence.ranks import REST, Contrast
 from sparsemean._fit import covariates, designs, messages, one_sample
 from sparsemean._fit.mean import difference_evidence, difference_impossible, differences
 from sparsemean._fit.pipeline import build_estimate, parts_of
-from sparsemean._fit.power import groups_possible
+from sparsemean._fit.power import CANNOT, impossible
 from sparsemean._fit.suspects import looking_bad, rows_off, sides_of, suspects_of
 from sparsemean._stats import planning
 from sparsemean._stats.arrays import on_host
 from sparsemean._stats.decision import Decision, decide, error_after_selection, rule_of
 from sparsemean._stats.effects import group_effects, joined, log_scale
 from sparsemean._util.checks import AUTO, draw_seed, list_names, unit_name
-from sparsemean._util.plans import Plan, Question
+from sparsemean._util.plans import GroupSizes, Plan, Question
 from sparsemean._util.records import FloatArray, IntArray, MeanDifferenceTest, RowScores, Sample
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
@@ -300,7 +300,9 @@ def _not_possible(design: Design, plan: Plan, test: GroupTest, support: IntArray
     n = sum(test.contrast.rows if means is None else means.sizes)
     if not support.size:
         unit = unit_name(design.of_subjects or None)
-        possible = groups_possible(plan, unit) if means is None else difference_impossible(plan, means)
+        labels = sides_of(design.codes, test.contrast)
+        strata = [GroupSizes(b.size, a.size) for a, b in groups_of_rows.strata_of(labels, design.strata)]
+        possible = impossible(plan, unit, strata) if means is None else difference_impossible(plan, means)
     missing = messages.of_missing(gaps, n, design.table) if gaps.any() else ()
     return [*possible, *messages.of_columns(design.table, test.constant, messages.ONE_VALUE), *missing]
 
@@ -344,4 +346,6 @@ def _of_pairs(design: Design, progress: Progress | None) -> Comparison:
         target=question.target, scale=question.scale,
     )  # fmt: skip
     sample = replace(estimate.sample, class_names=as_names(names_of(design.classes, contrast)).astype(str))
-    return Comparison(design.classes, {design.classes.tolist()[contrast.label]: replace(estimate, sample=sample)})
+    said = (note.replace(" rows", " pairs") if CANNOT in note else note for note in estimate.status.messages)
+    estimate = replace(estimate, sample=sample, status=replace(estimate.status, messages=tuple(said)))
+    return Comparison(design.classes, {design.classes.tolist()[contrast.label]: estimate})

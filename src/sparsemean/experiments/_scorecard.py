@@ -20,7 +20,7 @@ from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError, visible
 from sparsemean.result import Estimate
 from sparsemean.result._report.summary import WIDTH, TextTable, aligned, as_html, notes, wrap
-from sparsemean.result._report.verdict import signs_of, verdict
+from sparsemean.result._report.verdict import hopeless, signs_of, verdict
 from sparsemean.result._report.wording import check_row_names
 from sparsemean.result.comparison import Comparison, tests_of
 
@@ -292,8 +292,7 @@ def _verdicts(
     """Return a word for each metric; what only those say who are left holds as ``provided``."""
     d = estimate.mean.size
     words = np.full(d, NONE_SHOWN, dtype=object)
-    hopeless = any(note.startswith(("nothing can", "no feature can")) for note in estimate.status.messages)
-    if hopeless and left is None:
+    if hopeless(estimate) and left is None:
         words[:] = NOT_CHECKABLE
     shown = [(estimate.support, signs_of(estimate, np.arange(d)), "")]
     if left is not None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from sparsemean._fit.afterwards import numbers_of, strongest_first
 from sparsemean._fit.messages import how_tested
-from sparsemean._fit.power import at_rows, rows_needed
+from sparsemean._fit.power import CANNOT, at_rows, rows_needed
 from sparsemean._stats import path
 from sparsemean._stats.planning import of_question
 from sparsemean._stats.power import POWERS, power_of
@@ -28,6 +28,7 @@ from sparsemean.result._report.columns import LEAST_P
 from sparsemean.result._report.guarantees import promise
 from sparsemean.result._report.verdict import (
     closest_in_words,
+    hopeless,
     signs_of,
     verdict,
     worst_first,
@@ -135,8 +136,8 @@ def needed(wording: Wording) -> str:
     plan = wording.plan
     if wording.rule.paper or plan.walk.n_buckets is not None or plan.n_strata > 1:
         return ""
-    if any(message.startswith(("nothing can", "no feature can")) for message in wording.estimate.status.messages):
-        return ""  # the note says what is needed
+    if hopeless(wording.estimate):
+        return ""  # the verdict says what is needed
     if (wording.names and wording.test.means) or plan.question.test not in POWERS:
         return ""
     asked, unit = of_question(plan, min_effect=0.0, selection="fwer"), wording.unit
@@ -304,7 +305,7 @@ def below_verdict(result: Estimate | Comparison) -> list[str]:
 def notes(result: Estimate | Comparison) -> list[str]:
     """Return the notes of a result; of several tests those that every one has, others stand in its own summary."""
     first, *others = (each.status.messages for each in tests_of(result))
-    return [f"Note: {note}." for note in first if all(note in messages for messages in others)]
+    return [f"Note: {n}." for n in first if CANNOT not in n and all(n in messages for messages in others)]
 
 
 # Of one test.
@@ -383,7 +384,7 @@ def _details_of_tests(tests: Sequence[Wording]) -> list[str]:
         f"Together they are one family of {plan.n_hypotheses:,} hypotheses: what is promised holds of all tests at "
         f"once. {promise(tests)}",
         TESTS[plan.question.test, True].estimates.format(direction="label minus reference"),
-        "Against the rest a feature counts as false where all labels share one distribution." if rest else "",
+        "Against the rest a finding is false only if all labels share one distribution." if rest else "",
     ]
 
 
