@@ -12,12 +12,12 @@ import pytest
 from sparsemean import SparseMeanDifference, plan, sparse_mean
 from sparsemean._fit import power
 from sparsemean._fit.power import CANNOT, impossible, rows_for_any
-from sparsemean._report.summary import notes, summary
-from sparsemean._report.verdict import verdict
 from sparsemean._stats.planning import plan_fit
 from sparsemean._stats.power import GroupPower, Power, of_one_sample
 from sparsemean._util.plans import BadRows, Side
 from sparsemean.errors import InputError
+from sparsemean.result._report.summary import notes, summary
+from sparsemean.result._report.verdict import verdict
 
 from command import expect
 
