@@ -33,6 +33,16 @@ SHIFTED = (
     "groups but for a shift by a constant."
 )
 """What is assumed of features that differ."""
+SYMMETRIC_TOGETHER = (
+    "Where no {unit} is bad: all features without a mean are symmetric together, a whole row of their values being as "
+    "likely as its mirror image. The seed that draws flips was not chosen after seeing what it selects."
+)
+EXCHANGEABLE = (
+    "Where no {unit} is bad: all features that do not differ have one law together in both groups of a test, the "
+    "dependence between them and what is missing included. The seed that draws permutations was not chosen after "
+    "seeing what it selects."
+)
+"""What flips and permutations of whole rows assume besides."""
 SPLIT = (
     "The seed, which deals rows between those that give the scale and those that are tested, was not chosen after "
     "seeing what it selects."
@@ -180,6 +190,7 @@ def terms(wording: Wording) -> dict[str, str]:
     elif not plan.bad_rows:
         replaced = f"if none of the {plan.n_units:,} {units} is bad"
     return {
+        "unit": wording.noun,
         "units": units,
         "each": wording.each,
         "one": f"{units} of one of the groups" if wording.names else units,
@@ -206,7 +217,7 @@ def _guaranteed(wording: Wording) -> list[str]:
         f"That covers {wording.wrong_labels}." if wording.names and wording.plan.bad_rows else "",
         _intervals(wording) if some and wording.estimate.has_values else "",
         SURVIVES if some and rule.all_shares else "",
-        RADIUS if some and not wording.rule.paper else "",
+        RADIUS if some and not (wording.rule.paper or wording.rule.drawn) else "",
         screened if some and question.screen_rows else "",
     ]
 
@@ -244,6 +255,8 @@ def _assumed(wording: Wording) -> list[str]:
         sentences += [REST_ALIKE if plan.rest else "", strata]
     elif seed_decides(wording.estimate):  # ranks are those of any seed
         sentences.append(SEED)
+    if wording.rule.drawn:
+        sentences.append(EXCHANGEABLE if groups else SYMMETRIC_TOGETHER)
     return [*sentences, MISSING if plan.question.missing == "omit" else ""]
 
 
