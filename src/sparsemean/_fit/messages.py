@@ -79,13 +79,14 @@ def of_fit(
 
 def of_draws(hows: Sequence[Randomization], first: FloatArray, level: float) -> str:
     """Say what gave adjusted p-values, and by how much chance may have moved those near the level."""
-    how, tests = max(hows, key=lambda how: how.smallest), len(hows)
+    how, tests = next((how for how in hows if not how.exact), hows[0]), len(hows)
     drawn, each = "sign flips" if how.strata is None else "permutations of labels", " in each test" * (tests > 1)
     if (smallest := tests * min(how.smallest for how in hows)) > level:
         few = f"no feature can be selected: there are so few {drawn} that no adjusted p-value is below {smallest:.2g}"
         return f"{few}; more rows would help"
     if how.exact:
-        return f"adjusted p-values are exact, from all {how.number:,} {drawn} of whole rows{each}"
+        number = f"{min(how.number for how in hows):,}{' or more' if each else ''}"
+        return f"adjusted p-values are exact, from all {number} {drawn} of whole rows{each}"
     off = tests * np.sqrt(level / tests * (1 - level / tests) / how.number)
     near = int(np.sum(np.abs(first - level) <= 2 * off))
     doubt = f"; of {pluralize(near, 'feature')} they lie within two of it, so that another seed may decide otherwise"

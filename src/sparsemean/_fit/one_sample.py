@@ -229,16 +229,17 @@ def infer(data: FitData, counts: Counts, progress: Progress | None = None) -> tu
 
 def flipped(data: FitData, progress: Progress | None) -> MaxT:
     """Return what sign flips of whole rows, or subjects, select where no row is bad."""
-    plan, null = data.plan, data.buckets.null
-    data = replace(data, source=data.source.cached())
-    n, rows = plan.n_units, 1 if data.units is None else int(np.bincount(data.units).max())
-    signs, draws = np.ones(n), maxt.draws_for(plan.question.level, n, plan.n_features)
+    plan, null, chosen = data.plan, data.buckets.null, slice(None) if data.chosen is None else data.chosen
+    data, rows = replace(data, source=data.source.cached()), 1 if data.units is None else data.plan.n_rows
+    unit = rounding.ROUNDING * data.buckets.precision + rows * rounding.DOUBLES
+
+    def read(columns: IntArray) -> tuple[FloatArray, FloatArray]:
+        values, taken = data.values(columns)[chosen], np.zeros(columns.size) if null is None else np.abs(null[columns])
+        return values, unit * (taken > 0) * np.nansum(np.abs(values) + taken, axis=0)
+
+    signs, draws = np.ones(plan.n_units), maxt.draws_for(plan.question.level, plan.n_units, plan.n_features)
     how = maxt.Randomization.of(signs, None, side=plan.question.side, draws=draws, seed=(data.seed,))
-    first = maxt.step_down(
-        lambda columns: data.values(columns)[slice(None) if data.chosen is None else data.chosen],
-        plan.n_features, how, null=null, precision=data.buckets.precision + rounding.DOUBLES * rows / rounding.ROUNDING,
-        n_jobs=data.n_jobs, progress=progress,
-    )  # fmt: skip
+    first = maxt.step_down(read, plan.n_features, how, n_jobs=data.n_jobs, progress=progress)
     return MaxT(plan.question.level, first=first, note=messages.of_draws([how], first, plan.question.level))
 
 

@@ -312,8 +312,8 @@ def permuted(design: Design, progress: Progress | None) -> MaxT:
             seed=(design.seed, test),
         ))  # fmt: skip
 
-        def read(columns: IntArray, rows: IntArray = rows) -> FloatArray:
-            return snapped(source.take(columns)[rows], source.grid)
+        def read(columns: IntArray, rows: IntArray = rows) -> tuple[FloatArray, FloatArray]:
+            return snapped(source.take(columns)[rows], source.grid), np.zeros(columns.size)
 
         found.append(maxt.step_down(read, d, hows[-1], n_jobs=design.n_jobs, progress=part))
     first = np.minimum(1.0, len(contrasts) * np.concatenate(found))

@@ -33,16 +33,12 @@ SHIFTED = (
     "groups but for a shift by a constant."
 )
 """What is assumed of features that differ."""
-SYMMETRIC_TOGETHER = (
-    "Where no {unit} is bad: all features without a mean are symmetric together, a whole row of their values being as "
-    "likely as its mirror image. The seed that draws flips was not chosen after seeing what it selects."
+TOGETHER = (
+    "Where no {unit} is bad, false features are false together: in one sample a whole row of their values is as likely as "
+    "its mirror image, of groups whole rows have one law in both, dependence and what is missing included. The seed, "
+    "which draws flips or permutations, was not chosen after seeing what it selects."
 )
-EXCHANGEABLE = (
-    "Where no {unit} is bad: all features that do not differ have one law together in both groups of a test, the "
-    "dependence between them and what is missing included. The seed that draws permutations was not chosen after "
-    "seeing what it selects."
-)
-"""What flips and permutations of whole rows assume besides."""
+"""What is assumed of features together where flips and permutations decide."""
 SPLIT = (
     "The seed, which deals rows between those that give the scale and those that are tested, was not chosen after "
     "seeing what it selects."
@@ -255,9 +251,8 @@ def _assumed(wording: Wording) -> list[str]:
         sentences += [REST_ALIKE if plan.rest else "", strata]
     elif seed_decides(wording.estimate):  # ranks are those of any seed
         sentences.append(SEED)
-    if wording.rule.drawn:
-        sentences.append(EXCHANGEABLE if groups else SYMMETRIC_TOGETHER)
-    return [*sentences, MISSING if plan.question.missing == "omit" else ""]
+    together = TOGETHER if wording.rule.drawn else ""
+    return [*sentences, together, MISSING if plan.question.missing == "omit" else ""]
 
 
 def seed_decides(estimate: Estimate) -> bool:

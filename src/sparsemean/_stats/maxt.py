@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._kernels.memory_layout import count_threads, cut, each, one_blas_thread
-from sparsemean._kernels.rounding import DOUBLES, ROUNDING
+from sparsemean._kernels.rounding import DOUBLES
 from sparsemean._stats.arrays import group_indices
 from sparsemean._util.plans import Side
 from sparsemean._util.records import FloatArray, IntArray
@@ -36,7 +36,7 @@ WORK = 5e11
 """Products up to which draws are more than enough, half a minute on two cores."""
 AT_ONCE = 4_000_000
 """Values, or signs, that a thread holds at once: 32 MB."""
-FEATURES, DRAWS = 1024, 256
+FEATURES, DRAWS = 512, 256
 """Sums that a thread holds at once: they stay near."""
 
 
@@ -124,56 +124,41 @@ class _Scores(NamedTuple):
     """What rows add to r of some features, and what of it is rounding."""
 
     scores: FloatArray
-    """(features, rows), times signs and added up: r, or what is to be divided by the root of the variance."""
+    """(features, rows), times signs and added up: r, or what is to be divided by the root of a variance."""
     error: FloatArray
     """How far their sums may be off."""
     there: FloatArray | None = None
     """1 where a value is there, where some are missing and groups are compared: then variances depend on the signs."""
     units: FloatArray | None = None
-    """(strata, features): sums of squares, by values times others."""
+    """(strata, features): sums of squares, by values times others, of scores."""
 
 
-def _scores(values: FloatArray, how: Randomization, null: FloatArray | None, precision: float) -> _Scores:
-    """Return them of some columns; numbers ``null`` were taken off values of a relative ``precision``."""
-    gaps, n = np.isnan(values.T), values.shape[0]
-    x = np.where(gaps, 0.0, values.T)
+def _scores(values: FloatArray, off: FloatArray, how: Randomization) -> _Scores:
+    """Return them of some columns of values, whose sums may be ``off``."""
+    there, strata = ~np.isnan(values.T), how.strata or ()
+    x = np.where(there, values.T, 0.0)
     largest = np.abs(x).max(axis=1, initial=0.0)
-    unit = np.where(largest > 0, largest, 1.0)[:, np.newaxis]
-    x /= unit
-    away = np.zeros(unit.shape) if null is None else np.abs(null)[:, np.newaxis] / unit
-    if how.strata is None:
-        scale = _inverse(np.sqrt(np.einsum("ij,ij->i", x, x)))
-        return _Scores(x * scale[:, np.newaxis], _rounding(x, away, n, precision) * scale)
-    units = np.zeros((len(how.strata), x.shape[0]))
-    total, variance = np.zeros((2, x.shape[0]))
-    for stratum, rows in enumerate(how.strata):
-        own, there = x[:, rows], ~gaps[:, rows]
-        number = there.sum(axis=1)
-        least = np.where(there, own, np.inf).min(axis=1, initial=1.0)  # so that one value is exactly none
-        own = np.where(there, own - least[:, np.newaxis], 0.0)
-        own -= there * (own.sum(axis=1) / np.maximum(number, 1))[:, np.newaxis]
-        x[:, rows] = own
-        squares = np.einsum("ij,ij->i", own, own)
-        units[stratum] = squares * _inverse(number * (number - 1.0))
-        first = np.sum(how.signs[rows] > 0)
-        total += squares
-        variance += units[stratum] * (first * (rows.size - first))
-    some = bool(gaps.any())
-    scale = _inverse(2 * np.sqrt(total if some else variance))
-    scored = x * scale[:, np.newaxis], _rounding(x, away, n, precision) * scale
-    return _Scores(*scored, (~gaps).astype(np.float64), units * (4 * scale**2)) if some else _Scores(*scored)
+    unit = np.where(largest > 0, largest, 1.0)
+    x /= unit[:, np.newaxis]
+    units = np.zeros((len(strata), unit.size))
+    variance = np.zeros(unit.size) if strata else np.einsum("ij,ij->i", x, x)
+    for stratum, rows in enumerate(strata):
+        own, known = x[:, rows], there[:, rows]
+        number, first = known.sum(axis=1), np.sum(how.signs[rows] > 0)
+        own -= np.where(known, own, np.inf).min(axis=1, initial=1.0)[:, np.newaxis]  # one value is exactly none
+        own = np.where(known, own, 0.0)
+        x[:, rows] = own = own - known * (own.sum(axis=1) / np.maximum(number, 1))[:, np.newaxis]
+        units[stratum] = np.einsum("ij,ij->i", own, own) * _inverse(number * (number - 1.0))
+        variance += 4 * units[stratum] * (first * (rows.size - first))
+    scale = _inverse(np.sqrt(variance))
+    error = (4 * how.signs.size * DOUBLES * np.abs(x).sum(axis=1) + off / unit) * scale
+    found = _Scores(x * scale[:, np.newaxis], error)
+    return found if there.all() or not strata else found._replace(there=there * 1.0, units=4 * units * scale**2)
 
 
 def _inverse(x: FloatArray) -> FloatArray:
     """Return 1/x, and 0 of 0."""
     return np.divide(1.0, x, out=np.zeros(x.shape), where=x > 0)
-
-
-def _rounding(x: FloatArray, away: FloatArray, n: int, precision: float) -> FloatArray:
-    """Return how far sums of rows of ``x`` may be off: by adding up, and by what was taken off."""
-    sizes, taken = np.abs(x).sum(axis=1), away[:, 0]
-    with_null = ROUNDING * precision * (taken > 0)
-    return np.asarray((4 * n * DOUBLES + with_null) * sizes + with_null * n * taken)
 
 
 def _statistics(of: _Scores, signs: FloatArray, how: Randomization, *, error: float) -> FloatArray:
@@ -203,17 +188,15 @@ def _reached(of: _Scores, how: Randomization, least: FloatArray, highest: FloatA
 
 
 def step_down(
-    read: Callable[[IntArray], FloatArray],
+    read: Callable[[IntArray], tuple[FloatArray, FloatArray]],
     d: int,
     how: Randomization,
     *,
-    null: FloatArray | None = None,
-    precision: float = 0.0,
     n_jobs: int | None = None,
     progress: Callable[[float], None] | None = None,
     width: int = FEATURES,
 ) -> FloatArray:
-    """Return the adjusted p-values of d features; ``read`` returns the values of some, less ``null``.
+    """Return the adjusted p-values of d features; ``read`` returns values of some, and how far sums of each may be off.
 
     Some features are held at a time, ``width`` at most. Rounding only makes p-values larger.
 
@@ -221,23 +204,20 @@ def step_down(
     --------
     >>> X = np.random.default_rng(0).standard_normal((12, 5)) + [3, 0, 0, 0, 0]
     >>> how = Randomization.of(np.ones(12), None, side=Side.BOTH, draws=10_000)
-    >>> step_down(lambda columns: X[:, columns], 5, how)[0] * 2**11
+    >>> step_down(lambda columns: (X[:, columns], np.zeros(columns.size)), 5, how)[0] * 2**11
     1.0
     """
     n = how.signs.size
     parts, draws = cut(d, min(width, max(1, AT_ONCE // n))), cut(how.number, min(DRAWS, max(1, AT_ONCE // n)))
     least, counts, highest = np.empty(d), np.empty(d, dtype=np.intp), np.full(how.number, -np.inf)
-
-    def scores(columns: IntArray) -> _Scores:
-        return _scores(read(columns), how, None if null is None else null[columns], precision)
-
     for part in parts:
-        least[part] = _statistics(scores(np.arange(part.start, part.stop)), how.signs[:, None], how, error=-1.0)[:, 0]
+        found = _scores(*read(np.arange(part.start, part.stop)), how)
+        least[part] = _statistics(found, how.signs[:, np.newaxis], how, error=-1.0)[:, 0]
     order = np.argsort(least, kind="stable")
     with one_blas_thread():
         for part in parts:
             at = order[part]
-            work = partial(_reached, scores(at), how, least[at], highest)
+            work = partial(_reached, _scores(*read(at), how), how, least[at], highest)
             tasks = [partial(work, drawn) for drawn in draws]
             counts[at] = sum(each(operator.call, tasks, count_threads(n_jobs)))
             if progress is not None:

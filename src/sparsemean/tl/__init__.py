@@ -269,6 +269,8 @@ def _numbers(estimate: Estimate, at: slice, *, radius: bool) -> Numbers:
         "scores": -ndtri_exp(np.minimum(log_p, 0.0) - np.log(2.0)) * np.sign(beta),
         "pvals": estimate.p_values[at],
         "pvals_adj": (estimate.q_values if estimate.plan.selection.startswith("fdr") else estimate.p_adjusted)[at],
+        "selected": selected[at],
+        "estimate": np.where(selected, estimate.mean, np.nan)[at],
         "ci_low": estimate.intervals[at, 0],
         "ci_high": estimate.intervals[at, 1],
         "delta": beta,
