@@ -34,9 +34,9 @@ SHIFTED = (
 )
 """What is assumed of features that differ."""
 TOGETHER = (
-    "Where no {unit} is bad, false features are false together: in one sample a whole row of their values is as likely as "
-    "its mirror image, of groups whole rows have one law in both, dependence and what is missing included. The seed, "
-    "which draws flips or permutations, was not chosen after seeing what it selects."
+    "Where no {unit} is bad, false features are false together: in one sample a whole row of their values is as likely "
+    "as its mirror image, of groups whole rows have one law in both, dependence and what is missing included. The "
+    "seed, which draws flips or permutations, was not chosen after seeing what it selects."
 )
 """What is assumed of features together where flips and permutations decide."""
 SPLIT = (
