@@ -47,6 +47,19 @@ class Mutation(NamedTuple):
 
 
 MUTATIONS = [
+    Mutation("maxt: bad rows ask nothing of Holm", "_stats/decision.py",
+             "xp.maximum(first, values[1]) if any(bad.total for bad in allowed) else first", "first",
+             "tests/test_maxt.py"),
+    Mutation("maxt: the labels of all rows are permuted", "_fit/two_sample.py",
+             "rows = np.flatnonzero(sides != ELSEWHERE)", "rows = np.arange(sides.size)",
+             "tests/test_maxt.py"),
+    Mutation("maxt: a weaker feature may have a smaller p", "_stats/maxt.py",
+             "np.maximum.accumulate(p[order[::-1]])", "p[order[::-1]]",
+             "tests/test_maxt.py"),
+    Mutation("maxt: rows that look bad follow from the rule", "_fit/screening.py",
+             "adjusted_by_holm(decision) if isinstance(decision.rule, MaxT) else decision.p_adjusted",
+             "decision.p_adjusted",
+             "tests/test_maxt.py"),
     Mutation("intervals: five times the error", "_stats/decision.py",
              "question.level * n_selected / plan.n_hypotheses", "question.level * 5 * n_selected / plan.n_hypotheses",
              "tests/test_intervals.py"),

@@ -23,21 +23,15 @@ from sparsemean._stats.maxt import step_down as of_columns
 from sparsemean._util.plans import BadRows, Side
 from sparsemean.errors import InputError
 
-SHAPE = (20, 22, 20)
-"""8,800 voxels."""
-
 
 def step_down(X: np.ndarray, how: Randomization, **options: Any) -> np.ndarray:
     """Return adjusted p-values of the columns of an array."""
     return of_columns(lambda columns: (X[:, columns].astype(float), np.zeros(columns.size)), X.shape[1], how, **options)
 
 
-def smooth(n: int, seed: int, effect: float = 0.6) -> np.ndarray:
-    """Return smooth maps, a row each, with an effect in two regions."""
-    rng, signal = np.random.default_rng(seed), np.zeros(SHAPE)
-    signal[3:9, 3:9, 3:9], signal[11:16, 13:19, 10:16] = effect, -effect
-    noise = np.stack([ndimage.gaussian_filter(rng.standard_normal(SHAPE), 1.5).ravel() for _ in range(n)])
-    return noise / noise.std() + signal.ravel()
+def smooth(n: int, seed: int) -> np.ndarray:
+    """Return noise that is alike in neighbours, a row each."""
+    return ndimage.gaussian_filter1d(np.random.default_rng(seed).standard_normal((n, 1100)), 2, axis=1)
 
 
 def drawn(how: Randomization) -> np.ndarray:
@@ -184,22 +178,8 @@ def test_no_level_is_exceeded_over_all_flips_and_permutations(
         assert smallest[0] >= how.smallest - 1e-12
 
 
-def test_step_down_finds_at_least_what_one_step_does_and_more_than_holm(long_version: bool) -> None:
-    """The largest t of all features, as nilearn's permuted_ols compares each t with it; the same flips."""
-    for n in (20, 30, 50) if long_version else (20,):
-        X = smooth(n, n, 0.9 if n == 20 else 0.6)
-        how = Randomization.of(np.ones(n), None, side=Side.BOTH, draws=2000)
-        sums, squares = np.abs(X.T @ drawn(how)), np.sum(X**2, axis=0)[:, np.newaxis]
-        t = sums / np.sqrt((squares - sums**2 / n) * n / (n - 1))
-        one_step = np.mean(t.max(axis=0) >= t[:, :1] - 1e-9, axis=1) <= 0.05
-        found = step_down(X, how) <= 0.05
-        holm = sparse_mean(X, contamination=0, refine=None, screen_rows=False).support.size
-        assert (found >= one_step).all()
-        assert found.sum() >= max(1, one_step.sum(), holm)
-
-
 def test_numbers_are_the_same_whatever_reads_them() -> None:
-    X = smooth(16, 0)[:, ::8].astype(np.float32)
+    X = smooth(16, 0).astype(np.float32)
     X[:, 1], X[:, 2], X[5, 3] = 0.0, 7.0, 0.0
     how = Randomization.of(np.ones(16), None, side=Side.BOTH, draws=700)
     whole = step_down(X, how)
@@ -224,7 +204,7 @@ def test_numbers_are_the_same_whatever_reads_them() -> None:
 
 def test_columns_in_files_are_read_in_the_order_of_their_strength(tmp_path: Path) -> None:
     h5py = pytest.importorskip("h5py")
-    X = smooth(14, 3)[:, ::40]
+    X = smooth(14, 3)[:, ::5]
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["X"] = X
     with h5py.File(tmp_path / "x.h5") as file:
