@@ -291,6 +291,12 @@ def test_rows_that_look_bad_do_not_follow_from_the_rule() -> None:
     assert holm.plan.bad_rows == found.plan.bad_rows > 0
     assert np.array_equal(holm.rows.suspects, found.rows.suspects)
     assert np.array_equal(found.p_adjusted, np.maximum(found.at(0).p_adjusted, holm.p_adjusted))
+    alike = smooth(20, 0)
+    alike /= alike.std()
+    alike[:, :200] += 0.9
+    one, other = (sparse_mean(alike, selection=rule) for rule in ("fwer", "maxt"))
+    assert one.support.size < other.support.size
+    assert np.array_equal(one.rows.scores, other.rows.scores)
     y = np.repeat(["a", "b"], 30)
     X[y == "b", :6] += 2
     X[[0, 59]] = X[[59, 0]]
