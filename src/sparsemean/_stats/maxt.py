@@ -34,8 +34,8 @@ MOST = 1_000_000
 """Draws at most, which a level below its inverse is too small for."""
 WORK = 5e11
 """Products up to which draws are more than enough, half a minute on two cores."""
-AT_ONCE = 4_000_000
-"""Values, or signs, that a thread holds at once: 32 MB."""
+HELD, AT_ONCE = 32_000_000, 4_000_000
+"""Values that are held at once, 256 MB, and signs that a thread holds."""
 FEATURES, DRAWS = 512, 256
 """Sums that a thread holds at once: they stay near."""
 
@@ -208,7 +208,7 @@ def step_down(
     1.0
     """
     n = how.signs.size
-    parts, draws = cut(d, min(width, max(1, AT_ONCE // n))), cut(how.number, min(DRAWS, max(1, AT_ONCE // n)))
+    parts, draws = cut(d, min(width, max(1, HELD // n))), cut(how.number, min(DRAWS, max(1, AT_ONCE // n)))
     least, counts, highest = np.empty(d), np.empty(d, dtype=np.intp), np.full(how.number, -np.inf)
     for part in parts:
         found = _scores(*read(np.arange(part.start, part.stop)), how)
