@@ -54,7 +54,7 @@ MUTATIONS = [
              "rows = np.flatnonzero(sides != ELSEWHERE)", "rows = np.arange(sides.size)",
              "tests/test_maxt.py"),
     Mutation("maxt: a weaker feature may have a smaller p", "_stats/maxt.py",
-             "np.maximum.accumulate(p[order[::-1]])", "p[order[::-1]]",
+             "np.maximum.accumulate(p[strongest])", "p[strongest]",
              "tests/test_maxt.py"),
     Mutation("maxt: rows that look bad follow from the rule", "_fit/screening.py",
              "adjusted_by_holm(decision) if isinstance(decision.rule, MaxT) else decision.p_adjusted",

@@ -9,7 +9,6 @@ where values are missing, r of few values stays small and t does not. docs/guara
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -204,7 +203,7 @@ def step_down(
     --------
     >>> X = np.random.default_rng(0).standard_normal((12, 5)) + [3, 0, 0, 0, 0]
     >>> how = Randomization.of(np.ones(12), None, side=Side.BOTH, draws=10_000)
-    >>> step_down(lambda columns: (X[:, columns], np.zeros(columns.size)), 5, how)[0] * 2**11
+    >>> float(step_down(lambda columns: (X[:, columns], np.zeros(columns.size)), 5, how)[0] * 2**11)
     1.0
     """
     n = how.signs.size
@@ -218,10 +217,10 @@ def step_down(
         for part in parts:
             at = order[part]
             work = partial(_reached, _scores(*read(at), how), how, least[at], highest)
-            tasks = [partial(work, drawn) for drawn in draws]
-            counts[at] = sum(each(operator.call, tasks, count_threads(n_jobs)))
+            counts[at] = sum(each(work, draws, count_threads(n_jobs)))
             if progress is not None:
                 progress(part.stop / d)
+    strongest = order[::-1]
     p = (counts + (not how.exact)) / (how.number + (not how.exact))
-    p[order[::-1]] = np.maximum.accumulate(p[order[::-1]])
+    p[strongest] = np.maximum.accumulate(p[strongest])
     return p
