@@ -70,7 +70,7 @@ NEARLY_ALL, MANY = 0.8, 10
     "as look bad."
 )
 @common_options.level
-@click.option("--selection", default="fwer", show_default=True, help="fwer, fdr, fdr_by or paper.")
+@click.option("--selection", default="fwer", show_default=True, help="fwer, fdr, fdr_by, maxt or paper.")
 @click.option("--null", type=float, default=0.0, show_default=True, help="The mean that is tested against.")
 @click.option("--paper", is_flag=True, help="Algorithm 1, Stage 1, as published; --selection is ignored.")
 @click.option(

@@ -138,6 +138,11 @@ class Source(ABC):
         values = TAKEN_OF_MEMORY if self.in_memory else TAKEN_AT_ONCE
         return [columns[part] for part in cut(columns.size, max(1, values // self.shape[0]), 1)]
 
+    def cached(self) -> Source:
+        """Return the same with every column in memory, for those who read them in any order, again and again."""
+        every = np.arange(self.shape[1])
+        return self if self.in_memory else ColumnCache(self, every, self.take(every))
+
     def select(self, columns: IntArray) -> Any:
         """Return ``columns`` as what `SparseMean.transform` makes of such a source."""
         return self.take(columns)

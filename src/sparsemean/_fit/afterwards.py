@@ -253,8 +253,9 @@ def numbers_of(estimate: Estimate, features: IntArray) -> dict[str, Any]:
 
 def strongest_first(estimate: Estimate, features: IntArray) -> IntArray:
     """Return ``features`` with the selected ones first, by p-value, however small, and then by |β|."""
-    keys = (-np.abs(estimate.beta[features]), estimate.decision.log_p[features], ~np.isin(features, estimate.support))
-    return features[np.lexsort(keys)]
+    beta, decision = np.abs(estimate.beta[features]), estimate.decision
+    adjusted, others = decision.p_adjusted[features], ~np.isin(features, estimate.support)
+    return features[np.lexsort((-beta, decision.log_p[features], adjusted, others))]
 
 
 def sorted_uncertified(estimate: Estimate) -> Uncertified:

@@ -221,10 +221,9 @@ def _asked(sketch: Sketch, options: dict[str, Any]) -> tuple[Plan, Refinement, C
             fixed = f"{name} is fixed when rows are sketched"
             why = fixed if name in FIXED else "sketched rows are dealt one by one, in blocks of 64"
             raise InputError(name, "be left out here", repr(options[name]), why)
-    if options.get("selection") == "paper":
-        raise InputError(
-            "selection", "be 'fwer', 'fdr' or 'fdr_by'", "'paper'", "the paper's dealing needs all rows at once"
-        )
+    if (rule := options.get("selection")) in ("paper", "maxt"):
+        why = "the paper's dealing" if rule == "paper" else "flipping rows"
+        raise InputError("selection", "be 'fwer', 'fdr' or 'fdr_by'", repr(rule), f"{why} needs all rows at once")
     if options.get("min_effect"):
         advice = "sketch the rows with null= at the end that matters, and test one side"
         raise InputError("min_effect", "be 0 for sketches", options["min_effect"], advice)

@@ -190,7 +190,10 @@ def plan(
     alternative: str = "two-sided",
     min_effect: float = 0.0,
 ) -> Plan:
-    """Say before seeing any data what n rows of d features can show, at family-wise error ``level``.
+    """Say before seeing any data what n rows of d features can show, at family-wise error ``level`` by Holm's rule.
+
+    What ``selection="maxt"`` finds without bad rows depends on how alike features are, which nobody can plan; with bad
+    rows it finds no more than is said here.
 
     Parameters
     ----------

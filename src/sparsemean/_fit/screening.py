@@ -15,7 +15,7 @@ from sparsemean._fit.refinement import Refinement, refined, with_workers
 from sparsemean._stats import assumptions, directions, factors, row_scores
 from sparsemean._stats.arrays import fillna, medians, near, on_device, on_host, spread_over
 from sparsemean._stats.assumptions import SortKeys, skew_flags
-from sparsemean._stats.decision import Decision
+from sparsemean._stats.decision import Decision, MaxT, adjusted_by_holm
 from sparsemean._stats.standardized import CLIP, Selected, StandardizedRows
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate, RowScores
@@ -148,7 +148,8 @@ def screen_first(data: FitData, decision: Decision) -> ScreeningResult:
     Where bad rows are many, most columns look as if they had a mean: few would be left off the support. That is Holm's,
     as how many rows look bad must not follow from the rule that is then used for so many.
     """
-    support = np.flatnonzero(on_host(decision.p_adjusted) <= data.plan.question.level)
+    p = adjusted_by_holm(decision) if isinstance(decision.rule, MaxT) else decision.p_adjusted
+    support = np.flatnonzero(on_host(p) <= data.plan.question.level)
     data, mean = data.keep(support), np.zeros(data.plan.n_features)
     for columns in data.source.taken_together(support):
         mean[columns] = medians(data.rows_of(columns)[:])

@@ -36,10 +36,12 @@ class SparseMean(Selector):
         (``screen_rows=False``), and is refused between `partial_fit` and `complete`, as counts alone do not tell which
         rows look bad. The paper's rule and numbers of buckets rest on a share: there it is 0.1, as in the paper's
         experiments. ``result_.at`` decides again for another share.
-    selection : {"fwer", "fdr", "fdr_by", "paper"}, default="fwer"
+    selection : {"fwer", "fdr", "fdr_by", "maxt", "paper"}, default="fwer"
         Holm (no false feature at all, with probability 1 − level, against any adversary); Benjamini–Hochberg (share of
         false features, independence or positive dependence and no adversary); Benjamini–Yekutieli (the same under any
-        dependence and any adversary); the paper's rule (no error rate).
+        dependence and any adversary); the step-down maximum of t under common sign flips (no false feature at all;
+        where no row is bad it finds more of features that are alike, and assumes that rows of false features are
+        symmetric as a whole); the paper's rule (no error rate).
     level : float in (0, 1), default=0.05
         Error rate of the selection and of the intervals.
     test : {"auto", "ranks", "buckets"}, default="auto"

@@ -109,7 +109,8 @@ class Estimate(LeftThere):
         Features that only the rows left after screening show, where rows were rejected; ``table(certified=False)``.
     p_values, p_adjusted, q_values : ndarray of shape (d,)
         Valid against any replacement of the planned number of rows, combined over caps of ranks or bucket sizes; by
-        Holm; by Benjamini and Hochberg (Benjamini and Yekutieli with ``selection="fdr_by"``).
+        Holm (``selection="maxt"``: by flips or permutations, by Holm too where rows may be bad); by Benjamini and
+        Hochberg (Benjamini and Yekutieli with ``selection="fdr_by"``).
     beta : ndarray of shape (d,)
         β₀ = (N₊ − N₋)/J at the best bucket size, which ranks do not select by; Cliff's delta for two groups.
     bucket_size : ndarray of int of shape (d,)

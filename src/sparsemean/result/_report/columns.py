@@ -125,7 +125,7 @@ def _terms(wording: Wording) -> dict[str, str]:
         **guarantees.terms(wording),
         **wording.test._asdict(),
         "level": f"{plan.question.level:.2g}",
-        "holm": f"{SELECTIONS['fwer']}: {RULES['fwer'].error}",
+        "holm": f"{SELECTIONS['maxt' if wording.rule.drawn else 'fwer']}: {RULES['fwer'].error}",
         "q_rule": f"{SELECTIONS[q_rule]}: {RULES[q_rule].error}",
         "radius": beyond,
         "beside": "; the ranks that select do not know it" if ranks else "",

@@ -167,13 +167,13 @@ def rows_data(wording: Wording, *, most: int = MOST_POINTS) -> dict[str, object]
 
 
 def rejection_p(estimate: Estimate) -> float | None:
-    """Return a p-value that parts the features the rule rejects from the others; None for the paper's rule.
+    """Return a p-value that parts the features the rule rejects from the others; None where no p-value does.
 
     With R of d rejected, Holm's next p-value is above level/(d − R) and the R before are not; those of Benjamini and
     Hochberg are parted by R·level/d (one that could have been rejected alone, where none is).
     """
     plan, rule = estimate.plan, estimate.decision.rule
-    if plan.question.selection == "paper":
+    if plan.question.selection in ("paper", "maxt"):
         return None
     rejected = estimate.support.size if plan.sizes else int(np.sum(estimate.decision.last >= plan.bad_rows))
     line = rule.next_error(rejected if rule.step_down else max(1, rejected), plan.n_hypotheses)

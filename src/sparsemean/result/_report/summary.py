@@ -125,7 +125,8 @@ def closest_first(estimate: Estimate, clean: Estimate) -> IntArray:
     """Return features in the order in which they would be selected, were fewer rows bad, then by p without bad rows."""
     features = np.setdiff1d(np.arange(estimate.plan.n_features), estimate.decision.skipped)
     last = np.nan_to_num(estimate.max_contamination[features], nan=-1.0)
-    return features[np.lexsort((-np.abs(clean.beta[features]), clean.p_values[features], -last))]
+    p, adjusted = clean.p_values[features], clean.p_adjusted[features]
+    return features[np.lexsort((-np.abs(clean.beta[features]), p, adjusted, -last))]
 
 
 # What it would take.
@@ -134,7 +135,7 @@ def closest_first(estimate: Estimate, clean: Estimate) -> IntArray:
 def needed(wording: Wording) -> str:
     """Say which effect could have been found, and how many rows half of it takes; empty where that is not known."""
     plan = wording.plan
-    if wording.rule.paper or plan.walk.n_buckets is not None or plan.n_strata > 1:
+    if wording.rule.paper or wording.rule.drawn or plan.walk.n_buckets is not None or plan.n_strata > 1:
         return ""
     if hopeless(wording.estimate):
         return ""  # the verdict says what is needed
@@ -246,7 +247,8 @@ def _table_of_tests(result: Comparison, most: int, width: int, rest: str) -> lis
 def nearest(tests: Sequence[Wording]) -> int:
     """Return which of some tests that select nothing comes nearest to it."""
     last = [np.nan_to_num(test.estimate.max_contamination, nan=-1.0).max(initial=-1.0) for test in tests]
-    return int(np.lexsort(([test.estimate.p_values.min(initial=1.0) for test in tests], np.negative(last)))[0])
+    p = np.transpose([(test.estimate.p_values.min(initial=1.0), test.adjusted.min(initial=1.0)) for test in tests])
+    return int(np.lexsort((*p, np.negative(last)))[0])
 
 
 def wrap(sentence: str, width: int = WIDTH) -> str:

@@ -217,7 +217,8 @@ def closest_in_words(wording: Wording) -> str:
     if not number and wording.plan.bad_rows:
         return f"Not even if no {unit} were bad would one be selected."
     if not number:
-        best = kept[np.lexsort((-np.abs(estimate.beta[kept]), estimate.p_values[kept]))[0]]
+        keys = -np.abs(estimate.beta[kept]), estimate.p_values[kept], wording.adjusted[kept]
+        best = kept[np.lexsort(keys)[0]]
         name, value = wording.rule.compared.name, wording.adjusted[best]
         return f"The strongest, {_named(estimate, best)}, has {name} = {value:.2g}."
     best = kept[int(np.nanargmax(last))]
