@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import ndimage, sparse, stats
-from sparsemean._report.guarantees import TOGETHER, guarantees_of
-from sparsemean._report.wording import wording_of
+from sparsemean.result._report.guarantees import TOGETHER, guarantees_of
+from sparsemean.result._report.wording import wording_of
 
 from sparsemean import SparseMean, SparseMeanDifference, certify, load, sketch, sparse_mean
 from sparsemean._stats.decision import Holm, MaxT, decide
