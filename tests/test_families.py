@@ -16,7 +16,8 @@ from sparsemean import InputError, SparseMeanDifference, load, sparse_mean
 from sparsemean._data import as_table
 from sparsemean._evidence import groups
 from sparsemean._evidence.groups import RankEvidence
-from sparsemean._evidence.ranks import REST, Contrast, RankTest, WorstCase
+from sparsemean._evidence.ranks import REST, Contrast, RankTest
+from sparsemean._evidence.worst_case import WorstCase
 from sparsemean._fit.two_sample import compare
 from sparsemean._stats.decision import decide, rule_of
 from sparsemean._util.plans import BadRows, Shares, Side

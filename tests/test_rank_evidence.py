@@ -15,7 +15,8 @@ import pytest
 
 from sparsemean._data import as_table
 from sparsemean._evidence import groups
-from sparsemean._evidence.ranks import Contrast, WorstCase, most_moved
+from sparsemean._evidence.ranks import Contrast
+from sparsemean._evidence.worst_case import WorstCase, most_moved
 from sparsemean._stats.nulls import log_u_tails
 from sparsemean._util.plans import BadRows
 

@@ -17,7 +17,8 @@ from sparsemean._counts.engines import Progress, engine_of
 from sparsemean._data.source import Array, Source, as_dense
 from sparsemean._data.table import Table
 from sparsemean._evidence.means import MeanContrast
-from sparsemean._evidence.ranks import A_TASK, REST, Contrast, RankTest, WorstCase, most_moved
+from sparsemean._evidence.ranks import A_TASK, REST, Contrast, RankTest
+from sparsemean._evidence.worst_case import WorstCase, most_moved
 from sparsemean._kernels import centres
 from sparsemean._kernels.groups import UNWANTED
 from sparsemean._kernels.memory_layout import count_threads, each
