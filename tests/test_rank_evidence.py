@@ -138,7 +138,7 @@ def test_p_is_the_largest_that_the_bad_rows_could_have_left(kind: str, wider: fl
     goal = float(np.median(expected[expected < 0])) if expected.any() else -1.0
     close = test.log_p(WorstCase(BadRows(label=m[0], reference=m[1]), goal=goal))
     assert (close >= expected - 1e-5).all()
-    assert (close <= found + 1e-9).all()
+    assert (close <= np.maximum(found, goal) + 1e-9).all()  # far below the goal a bound will do
 
 
 @pytest.mark.parametrize("bad", [(0, 0), (1, 0), (2, 1), (1, 3), (4, 4)])

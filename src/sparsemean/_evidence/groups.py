@@ -31,6 +31,8 @@ from sparsemean._util.records import CellCounts, FloatArray, IntArray
 
 MOST_SHARES = 400
 """Shares of bad rows that are looked at: of more, so many evenly spaced ones."""
+SELECTS_NOTHING = 1.02
+"""Times the level, a p-value may be approximate: no rule selects by it."""
 ROUNDING = 1e-12
 """Keeps exp of a goal below what it is the logarithm of."""
 Strata = list[tuple[IntArray, IntArray]]
@@ -138,7 +140,8 @@ class RankEvidence:
         order, start, out = np.argsort(asked, kind="stable"), 0, np.empty(asked.size)
         rising, goal = asked[order], float(np.log(self.level / self.n_hypotheses)) - ROUNDING
         for test, bad in zip(self.tests, bads, strict=True):
-            case, end = WorstCase(bad, more, self.side, self.missing, goal), start + test.n_features
+            case = WorstCase(bad, more, self.side, self.missing, goal, float(np.log(SELECTS_NOTHING * self.level)))
+            end = start + test.n_features
             if hypotheses is None:
                 few, classes = test.by_class(bad.total) if test.n_features > A_TASK else (test, slice(None))
                 out[start:end] = few.log_p(case, n_threads=count_threads(self.n_jobs))[classes]

@@ -26,6 +26,10 @@ REPEAT_SHARE = 10
 null is that without. Fewer than a tenth of all are zero: zeros are values like others."""
 CLOSE = 2.0
 """By so much the logarithm of the bound may miss a goal that the largest tail itself reaches."""
+DECIDED = 3.0
+"""So far below the goal a bound of the tail in closed form will do: no rule asks for less, and it costs little."""
+MISSED = 0.1
+"""What is approximate and by so much above the goal has not reached it."""
 MOST_LOOKS = 64
 """Bad rows for which every A is looked at, at most."""
 
@@ -42,6 +46,8 @@ class WorstCase:
     """Whether a row may have been hidden, or put where there was none."""
     goal: float = -np.inf
     """What log p is where its bound misses that and the largest p-value reaches it."""
+    top: float = 0.0
+    """Where log p is larger it selects nothing, and need not be proved."""
 
     @property
     def max_replaced(self) -> int:
@@ -70,7 +76,7 @@ class WorstCaseNull:
         alike = self.repeats.sum(axis=1) + np.maximum(zeros - 1, 0).sum(axis=1)
         there, none, none_above = values > 0, below + self.case.max_replaced == 0, above + self.case.max_replaced == 0
         if only_raw:  # where one group lies lower, labels enter how many values repeat: ties always count ½
-            return np.where(there, self._block(RAW, True, self.counts, np.full(there.size, self.case.goal)), 0.0)
+            return np.where(there, self._block(RAW, True, self.counts, np.zeros(there.size)), 0.0)
         two, *groups = two_values(self.counts, self.repeats)
         exact = np.isin(np.arange(there.size), two if self.case.max_replaced == 0 else [])
         (next_to_none, few, many), (hardly_any, some, most) = self._shares(below), self._shares(above)
@@ -85,15 +91,15 @@ class WorstCaseNull:
         }
         # Of two tests twice the smaller p counts.
         halved = np.any([reached for (one, other), reached in rules.items() if one != other], axis=0)
-        goal = np.where(halved, self.case.goal - LOG_2, self.case.goal)
+        price = np.where(halved, LOG_2, 0.0)
         wanted = [
             there & ~exact & np.any([rules[pair] for pair in rules if kind in pair], axis=0)
             for kind in (UPPER, LOWER, RAW)
         ]
         tests = (
-            self._rule(UPPER, self.repeats[:, 0], above, wanted[UPPER], goal),
-            self._rule(LOWER, self.repeats[:, 1], below, wanted[LOWER], goal),
-            self._rule(RAW, alike, values, wanted[RAW], goal),
+            self._rule(UPPER, self.repeats[:, 0], above, wanted[UPPER], price),
+            self._rule(LOWER, self.repeats[:, 1], below, wanted[LOWER], price),
+            self._rule(RAW, alike, values, wanted[RAW], price),
         )
         log_p = np.full(there.size, -np.inf)
         for (one, other), reached in rules.items():
@@ -120,7 +126,7 @@ class WorstCaseNull:
         return next_to_none, few, BLOCK_SHARE * most >= self.rows
 
     def _rule(
-        self, kind: int, repeats: IntArray, counted: IntArray, wanted: npt.NDArray[np.bool_], goal: FloatArray
+        self, kind: int, repeats: IntArray, counted: IntArray, wanted: npt.NDArray[np.bool_], price: FloatArray
     ) -> FloatArray:
         """Return the larger log p of the two ways to count ties, where bad rows could have led to either.
 
@@ -134,11 +140,11 @@ class WorstCaseNull:
             at = np.flatnonzero(wanted & reached & (out < 0.0))
             if at.size:
                 counts = self.counts if at.size == wanted.size else self.counts[at]
-                out[at] = np.maximum(out[at], self._block(kind, halves, counts, goal[at]))
+                out[at] = np.maximum(out[at], self._block(kind, halves, counts, price[at]))
         return out
 
-    def _block(self, kind: int, halves: bool, counts: Counted, goal: FloatArray) -> FloatArray:
-        """Return log p of one null; see `RankTest.log_p` for the goal."""
+    def _block(self, kind: int, halves: bool, counts: Counted, price: FloatArray) -> FloatArray:
+        """Return log p of one null; it is to pay a price before it reaches the goal, see `RankTest.log_p`."""
         m = self.case.max_replaced
         first = np.full(counts.shape[0], self.case.side is not Side.DOWN)
         if self.case.side is Side.BOTH:
@@ -152,14 +158,15 @@ class WorstCaseNull:
             moved = np.where(gaps, most_moved(counts[..., 0], counts[..., 1], self.case.bad, missing=True), moved)
         moved = moved + self.case.more * counts[..., :2].max(axis=(1, 2))
         place, sides = w.sum(axis=1) - 2 * moved, math.log(self.case.side.number)
+        goal, top = self.case.goal - price - sides, self.case.top - price - sides
         unknown = m > 0 and kind != RAW
         most = np.minimum(A + m, n1 + n2) if unknown else A
-        log_p = np.minimum(0.0, sides + log_u_tails(n1, n2, most, place, bound=unknown, halves=halves))
+        log_p = log_u_tails(n1, n2, most, place, bound=unknown, halves=halves, goal=goal - DECIDED, top=top)
         if unknown and counts.shape[1] == 1 and m <= MOST_LOOKS:
             at = np.flatnonzero((log_p > goal) & (log_p < goal + CLOSE) & ~gaps)
-            reached = at[self._reached(n1[at], n2[at], most[at], place[at], goal=goal[at] - sides, halves=halves)]
+            reached = at[self._reached(n1[at], n2[at], most[at], place[at], goal=goal[at], halves=halves)]
             log_p[reached] = goal[reached]  # and no less, or p could fall as m grows
-        return log_p
+        return np.minimum(0.0, log_p + sides)
 
     def _reached(
         self, n1: IntArray, n2: IntArray, most: IntArray, w: IntArray, *, goal: FloatArray, halves: bool
@@ -170,7 +177,8 @@ class WorstCaseNull:
             at = np.flatnonzero((out <= goal) & (most[:, 0] >= fewer))
             if not at.size:
                 break
-            tail = log_u_tails(n1[at], n2[at], most[at] - fewer, w[at], bound=False, halves=halves)
+            sizes = n1[at], n2[at], most[at] - fewer
+            tail = log_u_tails(*sizes, w[at], bound=False, halves=halves, goal=goal[at], top=goal[at] + MISSED)
             out[at] = np.maximum(out[at], tail)
         return np.asarray(out <= goal)
 
