@@ -157,16 +157,31 @@ class WorstCaseNull:
         if gaps.any():
             moved = np.where(gaps, most_moved(counts[..., 0], counts[..., 1], self.case.bad, missing=True), moved)
         moved = moved + self.case.more * counts[..., :2].max(axis=(1, 2))
-        place, sides = w.sum(axis=1) - 2 * moved, math.log(self.case.side.number)
+        sides, far = math.log(self.case.side.number), w.sum(axis=1) - 2 * moved
+        place = far if kind == RAW or self.case.missing else far + self._saved(kind, counts)
         goal, top = self.case.goal - price - sides, self.case.top - price - sides
         unknown = m > 0 and kind != RAW
         most = np.minimum(A + m, n1 + n2) if unknown else A
         log_p = log_u_tails(n1, n2, most, place, bound=unknown, halves=halves, goal=goal - DECIDED, top=top)
         if unknown and counts.shape[1] == 1 and m <= MOST_LOOKS:
             at = np.flatnonzero((log_p > goal) & (log_p < goal + CLOSE) & ~gaps)
-            reached = at[self._reached(n1[at], n2[at], most[at], place[at], goal=goal[at], halves=halves)]
+            reached = at[self._reached(n1[at], n2[at], most[at], far[at], goal=goal[at], halves=halves)]
             log_p[reached] = goal[reached]  # and no less, or p could fall as m grows
         return np.minimum(0.0, log_p + sides)
+
+    def _saved(self, kind: int, counts: Counted) -> IntArray:
+        """Return by how much less 2U is moved beside zeros: a pair with a good one of them moves by half at most."""
+        n = counts[..., :2]
+        zeros = n - counts[..., 2:4] if kind == UPPER else n - counts[..., 4:6]
+        bad = np.array([self.case.bad.label, self.case.bad.reference])
+        sure = np.maximum(zeros - bad - self.case.more, 0)
+        if counts.shape[1] == 1:
+            return np.asarray(np.sum(np.minimum(bad, n) * sure[..., ::-1], axis=(1, 2)))
+        most, less = (
+            _largest_sum(n[..., 0], other[..., 1], bad[0]) + _largest_sum(n[..., 1], other[..., 0], bad[1])
+            for other in (2 * n, 2 * n - sure)
+        )
+        return most - less
 
     def _reached(
         self, n1: IntArray, n2: IntArray, most: IntArray, w: IntArray, *, goal: FloatArray, halves: bool
