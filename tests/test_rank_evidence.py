@@ -16,9 +16,9 @@ import pytest
 from sparsemean._data import as_table
 from sparsemean._evidence import groups
 from sparsemean._evidence.ranks import Contrast
-from sparsemean._evidence.worst_case import UPPER, WorstCase, WorstCaseNull, most_moved
+from sparsemean._evidence.worst_case import UPPER, WorstCase, WorstCaseNull, clean_bound, most_moved
 from sparsemean._stats.nulls import log_u_tails
-from sparsemean._util.plans import BadRows
+from sparsemean._util.plans import BadRows, Side
 
 LOG_2 = np.log(2.0)
 
@@ -142,6 +142,50 @@ def test_p_is_the_largest_that_the_bad_rows_could_have_left(kind: str, wider: fl
     close = test.log_p(WorstCase(BadRows(label=m[0], reference=m[1]), goal=goal))
     assert (close >= expected - 1e-5).all()
     assert (close <= np.maximum(found, goal) + 1e-9).all()  # far below the goal a bound will do
+
+
+def clean_log_p(x: np.ndarray, first: np.ndarray) -> list[float]:
+    """Logarithms of P(2U ≥ what it is) given all ties, U of the first group and of the other, by adding rows."""
+    ranks = np.sum(1 + np.sign(x[:, np.newaxis] - x), axis=1).astype(int)  # twice the midranks, but for 1
+    n1, total = int(first.sum()), int(ranks.sum())
+    ways = np.zeros((n1 + 1, total + 1))
+    ways[0, 0] = 1.0
+    for rank in ranks.tolist():
+        ways[1:, rank:] += ways[:-1, : total + 1 - rank].copy()
+    chance, at = ways[n1] / ways[n1].sum(), int(ranks[first].sum())
+    return [float(np.log(chance[at:].sum())), float(np.log(chance[: at + 1].sum()))]
+
+
+@pytest.mark.parametrize("side", [Side.BOTH, Side.UP])
+@pytest.mark.parametrize("seed", range(12))
+def test_the_exact_test_of_replaced_rows_is_bounded(seed: int, side: Side) -> None:
+    """Values that one row can take, and some that three can, wherever they lie: ties and zeros are made and undone."""
+    rng = np.random.default_rng(seed)
+    n1, n2, spread = int(rng.integers(8, 20)), int(rng.integers(8, 25)), int(rng.choice([1, 2, 5, 30]))
+    first = np.arange(n1 + n2) < n1
+    x = np.round(rng.standard_normal(n1 + n2) * spread) + (spread + 1) * first * rng.choice([1, 2])
+    x[rng.random(x.size) < rng.choice([0.0, 0.4, 0.7])] = 0
+    if seed % 3 == 0:
+        x = np.abs(x)
+    (test,) = groups.count(
+        as_table(x[:, np.newaxis]), first.astype(int), [Contrast(reference=0, label=1, sizes=(n2, n1))]
+    )
+    counts = np.asarray(test.counts)
+    for r in (1, 3):
+        bounds = [
+            clean_bound(counts, WorstCase(BadRows(0, 0), r, side, goal=goal))[0] for goal in (-np.inf, -6.0, -3.0)
+        ]
+        values = np.unique(np.concatenate((x, x + 0.5, [x.min() - 1])))
+        for _ in range(150):
+            other = x.copy()
+            other[rng.choice(x.size, r, replace=False)] = rng.choice(values, r)
+            up, down = clean_log_p(other, first)
+            log_p = up if side is Side.UP else min(0.0, LOG_2 + min(up, down))
+            assert (np.array(bounds) >= log_p - 1e-9).all()
+    assert (
+        clean_bound(counts, WorstCase(BadRows(0, 0), 1, side))[0]
+        <= clean_bound(counts, WorstCase(BadRows(0, 0), 2, side))[0]
+    )
 
 
 @pytest.mark.parametrize(("sizes", "bad"), [((2, 2), (1, 1)), ((2, 3), (1, 0)), ((2, 3), (1, 1)), ((3, 2), (2, 1))])

@@ -198,6 +198,36 @@ class WorstCaseNull:
         return np.asarray(out <= goal)
 
 
+def clean_bound(counts: Counted, case: WorstCase) -> FloatArray:
+    """Return what log p of the exact test for no bad row is at most once ``more`` rows have been replaced.
+
+    That test is of ranks given all ties, whatever they are then: twice the tail without ties bounds it. So does the
+    stop-loss bound of a block of zeros, at the bottom or at the top, into which all that lies beyond has been moved.
+    """
+    r, n = case.more, counts[..., :2]
+    first = np.full(counts.shape[0], case.side is not Side.DOWN)
+    if case.side is Side.BOTH:
+        w, *_ = doubled_statistic(counts, RAW, first, halves=True)
+        first = w.sum(axis=1) >= n.prod(axis=2).sum(axis=1)
+    w, A, n1, n2 = doubled_statistic(counts, RAW, first, halves=True)
+    sides, place = math.log(case.side.number), w.sum(axis=1) - 2 * r * n.max(axis=(1, 2))
+    place = place - r * r // 2 if case.missing else place
+    goal, top = case.goal - sides, case.top - sides
+    out = log_u_tails(n1, n2, A, place, bound=False, halves=True, goal=goal, top=top)
+    at = np.flatnonzero((out > goal) & (not case.missing))
+    if at.size:
+        found = out[at]
+        for kind in (UPPER, LOWER):
+            _, A, own, other = doubled_statistic(counts[at], kind, first[at], halves=True)
+            beyond = np.sum(counts[at][..., 4:6] if kind == UPPER else counts[at][..., 2:4], axis=2) + r
+            moved = np.sum(beyond * np.minimum(own, own + other - A + r), axis=1)
+            most = np.minimum(A + r, own + other)
+            bound = log_u_tails(own, other, most, place[at] - moved, bound=True, halves=True, goal=goal, top=top)
+            found = np.minimum(found, bound)
+        out[at] = np.maximum(goal, found)  # and no less, or p could fall as more rows are replaced
+    return np.minimum(0.0, sides + out)
+
+
 def doubled_statistic(counts: Counted, kind: int, first: npt.NDArray[np.bool_], *, halves: bool) -> tuple[Counted, ...]:
     """Return 2U of each stratum for the group that is asked for, A, and its size and the other's as the null has them.
 
