@@ -17,7 +17,8 @@ import sparsemean as sm
 from sparsemean import SparseMeanDifference, certify
 from sparsemean._evidence import means
 from sparsemean._evidence.means import LOG_ALONE, LOG_JOINT, MeanContrast, slack_of_sums
-from sparsemean._evidence.ranks import Contrast, WorstCase
+from sparsemean._evidence.ranks import Contrast
+from sparsemean._evidence.worst_case import WorstCase
 from sparsemean._kernels import influence
 from sparsemean._stats import nulls
 from sparsemean._util.plans import BadRows, Side

@@ -16,7 +16,7 @@ from sparsemean._data.source import Along, Array, Dense, Source
 from sparsemean._data.table import Table
 from sparsemean._evidence import signs
 from sparsemean._evidence.counting import engines
-from sparsemean._evidence.ranks import LOG_2
+from sparsemean._evidence.worst_case import LOG_2
 from sparsemean._fit.one_sample import fit
 from sparsemean._fit.refinement import refined
 from sparsemean._fit.two_sample import compare

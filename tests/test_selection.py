@@ -16,8 +16,9 @@ from scipy import stats
 from sparsemean._data import as_table
 from sparsemean._evidence import groups, signs
 from sparsemean._evidence.groups import RankEvidence
-from sparsemean._evidence.ranks import REST, Contrast, WorstCase
+from sparsemean._evidence.ranks import REST, Contrast
 from sparsemean._evidence.signs import BELOW_ONE, SlackEvidence, of_signs
+from sparsemean._evidence.worst_case import WorstCase
 from sparsemean._kernels import compiling
 from sparsemean._stats import arrays, decision
 from sparsemean._stats.decision import Allowed, Holm, Rule, Stage, adjust, decide, probabilities, rejected, rule_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import accumulate
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from scipy import stats
 
 from sparsemean import SparseMeanDifference, certify
 from sparsemean._kernels.rank_transforms import majorant, spread
+from sparsemean._stats import distinct_ranks
 from sparsemean._stats.nulls import log_u_tails as group_tails
 from sparsemean._stats.signed_ranks import FARTHEST, LARGE, caps_of, log_tails
 
@@ -160,6 +162,42 @@ def test_large_strata_have_tails_next_to_normal_ones(n: int, share: float) -> No
         place = int(mean + z * sd)
         found = group_tails(sizes, sizes, A, np.array([place]), bound=False, halves=False)[0]
         assert -0.05 < found - stats.norm.logsf((place - 1 - mean) / sd) < 0.2
+
+
+def test_donors_with_few_values_above_zero_have_their_tail() -> None:
+    """Lumps far apart: p was 1 where it is 2e-9."""
+    sizes, A = [(28, 1956, 7), (47, 2426, 3)], np.array([[7, 3]])
+    n1, n2 = np.array([[28, 47]]), np.array([[1956, 2426]])
+    for place in (170_000, 178_000, 180_850, 181_500):
+        found = group_tails(n1, n2, A, np.array([place]), bound=False, halves=False)[0]
+        truth = math.log(exact.tails_of_sum(*(exact.stratum(*stratum) for stratum in sizes), place)[0])
+        assert truth <= found <= truth + 1e-5
+
+
+@pytest.mark.parametrize(("first", "second"), [
+    ((1,), (300,)), ((3,), (150,)), ((15,), (80,)), ((60,), (60,)), ((150,), (160,)), ((8, 16), (30, 60)),
+    ((15, 7, 30), (15, 40, 40)),
+])  # fmt: skip
+def test_tails_of_distinct_values_are_exact(
+    first: tuple[int, ...], second: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every sum above the mean against whole numbers; a larger function for few angles is not too small either."""
+    ways = [1]
+    for small, large in (sorted(sizes) for sizes in zip(first, second, strict=True)):
+        ways += [0] * (small * large)
+        for i in range(1, small + 1):
+            for v in range(len(ways) - 1, large + i - 1, -1):
+                ways[v] -= ways[v - large - i]
+            for v in range(i, len(ways)):
+                ways[v] += ways[v - i]
+    total, missed = sum(ways), np.unique(np.linspace(0, (len(ways) - 2) // 2, 2000).astype(int))
+    through = list(accumulate(ways))
+    truth = np.array([math.log(through[v]) - math.log(total) for v in missed])
+    for angles, most in ((distinct_ranks.MOST_ANGLES, 1e-8), (2048, np.inf)):
+        monkeypatch.setattr(distinct_ranks, "MOST_ANGLES", angles)
+        found = distinct_ranks.DistinctRanks(first, second).log_tails(len(ways) - 1 - missed)
+        assert (found >= truth - 1e-15).all()
+        assert (found <= truth + most).all()
 
 
 @pytest.mark.parametrize("kind", tail_search.MET)

@@ -132,9 +132,15 @@ def evidence(rng: np.random.Generator, n: int, _: str) -> Iterator[Arguments]:
             w = (n1 * n2).sum(axis=1) + rng.integers(0, (n1 * n2).sum(axis=1) + 1)
             for bound in (False, True):
                 for halves in (False, True):
-                    yield n1, n2, A, w, bound, halves, np.zeros(number)
+                    for goal, top in ((-np.inf, 0.0), (-6.0, -2.0)):
+                        asked = np.full(number, goal), np.full(number, top)
+                        yield n1, n2, A, w, bound, halves, *asked, np.zeros(number)
     if n == 1:  # once
-        yield np.array([[400]]), np.array([[300]]), np.array([[650]]), np.array([140_000]), True, False, np.zeros(1)
+        asked = np.full(1, -3.0), np.full(1, -2.0)
+        yield (
+            np.array([[400]]), np.array([[300]]), np.array([[650]]), np.array([140_000]), True, False, *asked,
+            np.zeros(1),
+        )  # fmt: skip
 
 
 def weights(rng: np.random.Generator, n: int, _: str) -> Iterator[Arguments]:
@@ -153,9 +159,8 @@ def inversions(rng: np.random.Generator, n: int, kind: str) -> Iterator[Argument
             sizes = [np.full(strata, size) for size in (n1, n2, A)]
             start, period = strata * n1 * n2 + int(rng.integers(0, n1 * n2 + 1)), 4 * int(rng.integers(4, 10 * n + 5))
             scratch, lanes = np.concatenate(parts[:strata]), np.zeros((rank_tails.ROWS_OF_LANES, rank_tails.LANES))
-            for power, band in product((1, 2), (-10_000, -20, 50)):
-                settled = 1e-10 if n % 2 else 0.0
-                yield *sizes, start, power, t, period, band, settled, scratch, lanes
+            for power, (band, last) in product((1, 2), ((0, period // 4), (0, 3), (50, 49))):
+                yield *sizes, start, power, t, period, band, last, scratch, lanes
 
 
 def tilts(rng: np.random.Generator, n: int, _: str) -> Iterator[Arguments]:

@@ -116,6 +116,9 @@ def above(first: Values, second: Values, bad: Block, *, block: bool, inner: bool
     counted = [x for x in first + second if x != 0 or not block]
     A, e = len(counted), repeats(counted)
     slack = n1 * n2 - (n1 - bad[0]) * (n2 - bad[1])
+    if block:  # a pair of a bad row with a good zero moves by half
+        sure = [max(0, group.count(0) - m) for group, m in zip((first, second), bad, strict=True)]
+        slack -= (bad[0] * sure[1] + bad[1] * sure[0]) / 2
     p = []
     for reachable, tie, factor in ((10 * (e - m) < A + m, 0.0, 1), (10 * (e + m) >= A - m, 0.5, 2)):
         u = wins(first, second, tie=tie, zero_tie=0.5 if block else tie) - slack

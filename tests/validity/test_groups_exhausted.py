@@ -40,7 +40,8 @@ from validity.plain_ranks import (
 )
 
 from sparsemean import SparseMeanDifference
-from sparsemean._evidence.ranks import RankTest, WorstCase
+from sparsemean._evidence.ranks import RankTest
+from sparsemean._evidence.worst_case import WorstCase
 
 import exact_tails as exact
 from conftest import Claims

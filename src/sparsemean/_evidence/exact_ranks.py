@@ -15,7 +15,18 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._data.table import Table
-from sparsemean._evidence.ranks import LOWER, RAW, UPPER, Counted, RankTest, doubled_statistic, fisher, two_values
+from sparsemean._evidence.ranks import RankTest
+from sparsemean._evidence.worst_case import (
+    DECIDED,
+    LOWER,
+    RAW,
+    UPPER,
+    Counted,
+    doubled_statistic,
+    fisher,
+    label_is_asked,
+    two_values,
+)
 from sparsemean._kernels.memory_layout import count_threads, each
 from sparsemean._kernels.rounding import snapped
 from sparsemean._kernels.tied_tails import log_tied_tail
@@ -31,6 +42,8 @@ FEW_HYPOTHESES = 2000
 """Up to so many every p-value that may be below the level is exact."""
 WINDOW = math.log(100.0)
 """Of more, under Holm's rule, those up to a hundred times its first threshold: others may be too large."""
+SELECTS_NOTHING = math.log(1.02)
+"""By so much more than the level, a p-value may be approximate."""
 SMALL, MARGIN, OFF = 200, math.log(1.2), math.log(4.0)
 """By so much a normal approximation may be off, and where no more than so many rows are there."""
 
@@ -50,10 +63,7 @@ class Observed:
     @classmethod
     def of(cls, counts: Counted, repeats: Counted, side: Side) -> Observed:
         """Take them from the counts of a test; of one side the group is given."""
-        first = np.full(counts.shape[0], side is not Side.DOWN)
-        if side is Side.BOTH:
-            w, *_ = doubled_statistic(counts, RAW, first, halves=True)
-            first = w.sum(axis=1) >= np.sum(counts[..., 0] * counts[..., 1], axis=1)
+        first = label_is_asked(counts, side)
         w, _, own, other = doubled_statistic(counts, RAW, first, halves=True)
         return cls(counts, repeats, first, w, own, other)
 
@@ -62,10 +72,11 @@ class Observed:
         """Values of each stratum that are zero."""
         return np.asarray(self.own + self.other - self.counts[..., 2:6].sum(axis=-1))
 
-    def log_tails(self) -> tuple[FloatArray, Flags]:
-        """Return log of tails, never too small, and which of them may be far off, as values are tied.
+    def log_tails(self, goal: float, top: float) -> tuple[FloatArray, Flags]:
+        """Return log of tails, never too small up to ``top``, and which of them may be far off, as values are tied.
 
-        Zeros at one end have their law if the other values are distinct. Other ties cost twice the tail.
+        Zeros at one end have their law if the other values are distinct. Other ties cost twice the tail. A closed bound
+        will do where it is below the ``goal``.
         """
         above, below = (self.counts[..., k : k + 2].sum(axis=(1, 2)) for k in (2, 4))
         block = (self.zeros > 1).any(axis=1)
@@ -79,7 +90,8 @@ class Observed:
                 rows = np.concatenate((n1, n2, A, w.sum(axis=1)[:, np.newaxis]), axis=1)
                 few, back = np.unique(rows, axis=0, return_inverse=True)
                 first, second, values = np.split(few[:, :-1], 3, axis=1)
-                out[at] = log_u_tails(first, second, values, few[:, -1], bound=False, halves=halves)[back.ravel()]
+                tails = log_u_tails(first, second, values, few[:, -1], bound=False, halves=halves, goal=goal, top=top)
+                out[at] = tails[back.ravel()]
         return out, tied
 
     def deviations(self, cubes: FloatArray) -> FloatArray:
@@ -112,11 +124,12 @@ def exact_log_p(
     """
     counts, repeats = (part.astype(np.int64) for part in on_host((test.counts, test.repeats)))
     seen, sides = Observed.of(counts, repeats, question.side), math.log(question.side.number)
-    tails, tied = seen.log_tails()
-    log_p, level = sides + tails, math.log(question.level)
+    few, level = n_hypotheses <= FEW_HYPOTHESES, math.log(question.level)
+    goal = level - math.log(n_hypotheses)
+    tails, tied = seen.log_tails(-math.inf if few else goal - sides - DECIDED, level + SELECTS_NOTHING - sides)
+    log_p = sides + tails
     two, *groups = two_values(counts, repeats)
     log_p[two], tied[two] = fisher(question.side, *groups), False
-    few, goal = n_hypotheses <= FEW_HYPOTHESES, level - math.log(n_hypotheses)
     reach = level if few or question.selection.startswith("fdr") else min(level, goal + WINDOW)
     margin = np.where((seen.own + seen.other).sum(axis=1) <= SMALL, OFF, MARGIN)
     undecided = tied & (log_p > goal)

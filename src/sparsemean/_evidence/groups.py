@@ -16,9 +16,10 @@ import numpy as np
 from sparsemean._data.source import Array, Source, as_dense
 from sparsemean._data.table import Table
 from sparsemean._evidence.counting.engines import Progress, engine_of
-from sparsemean._evidence.exact_ranks import exact_log_p
+from sparsemean._evidence.exact_ranks import SELECTS_NOTHING, exact_log_p
 from sparsemean._evidence.means import MeanContrast
-from sparsemean._evidence.ranks import A_TASK, REST, Contrast, RankTest, WorstCase, most_moved
+from sparsemean._evidence.ranks import A_TASK, REST, Contrast, RankTest
+from sparsemean._evidence.worst_case import WorstCase, most_moved
 from sparsemean._kernels import centres
 from sparsemean._kernels.groups import UNWANTED
 from sparsemean._kernels.memory_layout import count_threads, each
@@ -139,7 +140,8 @@ class RankEvidence:
         order, start, out = np.argsort(asked, kind="stable"), 0, np.empty(asked.size)
         rising, goal = asked[order], float(np.log(self.level / self.n_hypotheses)) - ROUNDING
         for test, bad in zip(self.tests, bads, strict=True):
-            case, end = WorstCase(bad, more, self.side, self.missing, goal), start + test.n_features
+            case = WorstCase(bad, more, self.side, self.missing, goal, float(np.log(self.level)) + SELECTS_NOTHING)
+            end = start + test.n_features
             if hypotheses is None and case.max_replaced and test.n_features > A_TASK:
                 few, classes = test.by_class(bad.total)
                 out[start:end] = few.log_p(case, n_threads=count_threads(self.n_jobs))[classes]

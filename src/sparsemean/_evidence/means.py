@@ -17,8 +17,9 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._evidence.ranks import Contrast, WorstCase
+from sparsemean._evidence.ranks import Contrast
 from sparsemean._evidence.signs import SlackEvidence
+from sparsemean._evidence.worst_case import WorstCase
 from sparsemean._kernels.influence import ERROR, GRID, largest_step
 from sparsemean._stats.arrays import fillna, medians, namespace
 from sparsemean._stats.nulls import HALVINGS, InfluenceNull, bound, kappa_of, psi_max

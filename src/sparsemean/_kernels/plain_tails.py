@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from sparsemean._kernels.memory_layout import Array
 from sparsemean._kernels.rank_transforms import (
@@ -23,8 +22,8 @@ from sparsemean._kernels.rank_transforms import (
 )
 from sparsemean._util.records import FloatArray
 
-AT_FIRST, AT_ONCE = 4, 64
-"""Blocks of `LANES` angles that are looked at together: most sums end within the first few, others are long."""
+AT_ONCE = 64
+"""Blocks of `LANES` angles that are looked at together."""
 
 
 def weigh(
@@ -73,23 +72,23 @@ def _sum(values: list[float]) -> float:
 
 
 def summed(
-    n1: Array, n2: Array, A: Array, start: int, power: int, t: float, period: int, band: int, settled: float,
+    n1: Array, n2: Array, A: Array, start: int, power: int, t: float, period: int, band: int, last: int,
     scratch: FloatArray, _: Array,
 ) -> float:  # fmt: skip
     """Do what `rank_transforms.summed` does, for several blocks of angles at a time."""
     start, band = int(start), int(band)
-    total, j, last, blocks = 0.0, 0, band - 1 if band > 0 else period // 4, AT_FIRST
-    falling, rate, unit = math.exp(-t), t * period / abs(band), 2.0 * math.pi / period
+    total, j, unit = 0.0, 0, 2.0 * math.pi / period
+    falling, rate = math.exp(-t), t * period / max(1, band)
     while j <= last:
-        firsts = range(j, min(last + 1, j + blocks * LANES), LANES)
-        parts = np.zeros((5, len(firsts) * LANES))
+        firsts = range(j, min(last + 1, j + AT_ONCE * LANES), LANES)
+        parts = np.zeros((4, len(firsts) * LANES))
         parts[::2] = 1.0
         there = np.ones(len(firsts), dtype=bool)
         for h in range(n1.size):
             design = int(n1[h]), int(n2[h]), int(A[h])
-            _turn(*design, firsts, period, scratch[5 * h : 5 * h + 5], parts, np.repeat(there, LANES))
-            there &= np.abs(parts[:4]).reshape(4, -1, LANES).max(axis=(0, 2)) >= GONE
-            parts[:4, np.repeat(~there, LANES)] = 0.0
+            _turn(*design, firsts, period, scratch[5 * h : 5 * h + 5], parts)
+            there &= np.abs(parts).reshape(4, -1, LANES).max(axis=(0, 2)) >= GONE
+            parts[:, np.repeat(~there, LANES)] = 0.0
             if not there.any():
                 break
         (c, one_re), (s, one_im) = _fans([-start, 1], firsts, period)
@@ -108,18 +107,10 @@ def summed(
             here, beside = falling * one_re, falling * one_im
             terms = _over_power(x, y, 1.0 - here, beside, power) + _over_power(u, v, 1.0 + here, -beside, power)
             terms = terms[:number]
-        once = (0, last) if band < 0 else (0,)
+        once = [0] if band > 0 or period % 4 else [0, period // 4]
         terms *= np.where(np.isin(np.arange(j, j + number), once), 1.0, 2.0)
-        parts[4, number:] = 0.0
-        sums = np.add.accumulate(np.append(total, terms))
-        for block, largest in enumerate(parts[4].reshape(-1, LANES).max(axis=1).tolist(), start=1):
-            if j > abs(band):
-                return 0.0
-            total = float(sums[min(block * LANES, number)])
-            j += LANES
-            if largest < settled:
-                return total
-        blocks = min(4 * blocks, AT_ONCE)
+        total = float(np.add.accumulate(np.append(total, terms))[-1])
+        j += number
     return total
 
 
@@ -138,11 +129,8 @@ def _fans(times: list[int], firsts: range, period: int) -> tuple[FloatArray, Flo
     return re.transpose(1, 2, 0).reshape(shape), im.transpose(1, 2, 0).reshape(shape)
 
 
-def _turn(
-    n1: int, n2: int, A: int, firsts: range, period: int, weighed: FloatArray, parts: FloatArray,
-    there: npt.NDArray[np.bool_],
-) -> None:  # fmt: skip
-    """Multiply into ``parts`` what `rank_transforms.turn` multiplies into the lanes of each block that is ``there``."""
+def _turn(n1: int, n2: int, A: int, firsts: range, period: int, weighed: FloatArray, parts: FloatArray) -> None:
+    """Multiply into ``parts`` what `rank_transforms.turn` multiplies into the lanes of each block."""
     weights, ahead, behind = weighed[:3], weighed[3], weighed[4]
     small, large = min(n1, n2), max(n1, n2)
     last, first = min(small, A), max(0, A - large)
@@ -176,8 +164,6 @@ def _turn(
     w = weights[0, first : last + 1]
     a = np.arange(first, last + 1) if n1 <= n2 else A - np.arange(first, last + 1)
     v = np.where(((n1 - a) & 1) & ((n2 - A + a) & 1), -w, w)
-    sizes = np.add.accumulate(w[:, np.newaxis] * np.sqrt(b_re * b_re + b_im * b_im))[-1]
-    parts[4, there] *= sizes[there]
     for at, weight in ((0, w), (2, v)):
         f_re, f_im = (np.add.accumulate(weight[:, np.newaxis] * part)[-1] for part in (x, y))
         parts[at], parts[at + 1] = parts[at] * f_re - parts[at + 1] * f_im, parts[at] * f_im + parts[at + 1] * f_re

@@ -1,8 +1,9 @@
 """Tails of Mann–Whitney's U given the number of values that are not zero, never too small, by the way that fits.
 
 In one stratum with zeros W = 2U lies in lumps, one for each number of values in the first group, which are summed one
-by one. Where both groups hold many values the U of these is taken as normal, whose tail is the larger one. Everything
-else is done by transforms: see `rank_transforms`.
+by one. Where a tail is too large to select anything that of many values is taken as normal, which need not be proved.
+Else each lump has its sub-Gaussian bound; where that decides nothing the tail is summed by transforms, which are exact
+and stop where a bound says so: see `rank_transforms`.
 
 With bad rows the number A of values is not known. Turning one of the zeros, drawn at random, into the smallest value
 above them adds to U a term of mean 0 given all else, so U of fewer values is smaller in convex order than U of more,
@@ -27,6 +28,8 @@ LARGE = 256
 """Rows of either group, in every stratum, from which on the U of all rows is taken as normal."""
 SURPLUS = 0.02
 """Added, as a share, to a tail with normal parts: it is to be never too small."""
+CLOSED, SUMMED = -1, 0
+"""In place of that number: by bounds of each lump in closed form, or by the transform of all together."""
 NEAR, SEVERAL, ROUGHLY, ENOUGH = 1.5, 4, 0.1, 60
 """Less than so many deviations from the mean so many values are enough for that, and so much is added, where there are
 so many rows: nobody minds."""
@@ -36,7 +39,7 @@ BELOW = (0.6, 1.0, 1.6)
 """Where c lies below u for a bound, in units of the slope of a normal tail; the best of them is taken."""
 FARTHEST = 3.0
 """Deviations that it lies below at most: farther off the tilted transform would be all rounding."""
-LOG_2 = math.log(2.0)
+LOG_2, LOG_TAU = math.log(2.0), math.log(2.0 * math.pi)
 TERMS = 1e-13
 """Terms of a sum below this share of it end the sum."""
 LGAMMA = 1e-15
@@ -47,9 +50,15 @@ LGAMMA = 1e-15
 def log_inner(a: int, A: int, place: int, power: int, many: int, scratch: Array, lanes: Array) -> float:
     """Return what `log_transformed` does for the 2U of a of A values against the others, all different.
 
-    It is approximated where both have as ``many``, by the normal law where they are `LARGE`.
+    It is approximated where both have as ``many``, by the normal law where they are `LARGE`; or it is a bound.
     """
     b = A - a
+    if many == CLOSED and min(a, b) >= power:
+        deviation, x = math.sqrt(a * float(b) * (A + 1.0) / 3.0), float(place) - a * float(b)
+        if power == 1:
+            return -0.5 * (max(x, 0.0) / deviation) ** 2 if place <= 2 * a * b else -np.inf
+        beyond = deviation * math.exp(0.5 * LOG_TAU + log_normal_tail(abs(x) / deviation))
+        return math.log(max(beyond - min(x, 0.0), 1e-300))
     if place <= 0:
         return 0.0 if power == 1 else math.log(max(a * float(b) - place, 1e-300))
     if place > 2 * a * b or (place == 2 * a * b and power == 2):
@@ -215,12 +224,12 @@ def log_hypergeometric_tail(n1: int, n2: int, a: int, A: int) -> float:
 def log_beyond(
     n1: Array, n2: Array, A: Array, place: int, power: int, halves: bool, many: int, scratch: Array, lanes: Array
 ) -> float:  # fmt: skip
-    """Return log P(W ≥ place) for power 1, log E(W − place)₊ for power 2, by the way that fits."""
-    if n1.size == 1 and A[0] < n1[0] + n2[0]:
-        sizes = int(n1[0]), int(n2[0]), int(A[0])  # of Python's own kind, which it is faster with
+    """Return log P(W ≥ place) for power 1, log E(W − place)₊ for power 2, by the way that fits or the one named."""
+    sizes = int(n1[0]), int(n2[0]), int(A[0])  # of Python's own kind, which it is faster with
+    if n1.size == 1 and (many == CLOSED or (many != SUMMED and A[0] < n1[0] + n2[0])):
         return log_lumps(*sizes, int(place), power, halves, many, scratch, lanes)
     mean = variance = 0.0
-    large = True
+    large = many != SUMMED
     for h in range(n1.size):
         large = large and A[h] == n1[h] + n2[h] and min(n1[h], n2[h]) >= LARGE
         mean += n1[h] * float(n2[h])
@@ -231,39 +240,66 @@ def log_beyond(
 
 
 @compiled(plain="itself")
-def log_tails(n1: Array, n2: Array, A: Array, w: Array, bound: bool, halves: bool, out: Array) -> None:
-    """Write log P(W ≥ w), never too small, 0 where w is not above the mean; (items, strata) sizes and A, (items,) w.
+def log_tail(
+    n1: Array, n2: Array, A: Array, w: int, below: Array, halves: bool, many: int, scratch: Array, lanes: Array
+) -> float:
+    """Return log P(W ≥ w); or the best bound of that of every smaller A, each from a c that lies so far ``below`` w."""
+    if below[0] == 0:
+        return log_beyond(n1, n2, A, w, 1, halves, many, scratch, lanes)
+    best = np.inf
+    for look in range(below.size):
+        best = min(best, log_beyond(n1, n2, A, w - below[look], 2, False, many, scratch, lanes) - math.log(below[look]))
+    return best
 
-    With ``bound`` also that of every smaller A; with ``halves`` that of values of which some are equal and their pairs
-    count ½ each. That is at most twice as large, and no larger than the bound, as U is then a mean of U without ties.
+
+@compiled(plain="itself")
+def log_tails(
+    n1: Array, n2: Array, A: Array, w: Array, bound: bool, halves: bool, goal: Array, top: Array, out: Array
+) -> None:
+    """Write log P(W ≥ w), 0 where w is not above the mean; (items, strata) sizes and A, the rest an item each.
+
+    It may be approximate where it is larger than ``top``; elsewhere it is proved never to be too small, and may be the
+    ``goal`` where it is less. With ``bound`` also that of every smaller A; with ``halves`` that of values of which some
+    are equal and their pairs count ½ each. That is at most twice as large, and no larger than a bound, as U is then a
+    mean of U without ties.
     """
-    strata = n1.shape[1]
-    longest = LARGE + 2  # of one stratum larger groups are not transformed
-    for f in range(n1.shape[0] if strata > 1 else 0):
+    strata, longest = n1.shape[1], 3
+    for f in range(n1.shape[0]):
         for h in range(strata):
             longest = max(longest, min(n1[f, h], n2[f, h]) + 2)
     scratch, lanes = np.empty((5 * strata, longest)), np.empty((ROWS_OF_LANES, LANES))
+    below = np.zeros(len(BELOW) if bound else 1, np.int64)
     for f in range(n1.shape[0]):
-        mean = variance = most = 0.0
+        mean = variance = most = logs = 0.0
         rows = 0
         for h in range(strata):
             mean += n1[f, h] * float(n2[f, h])
             variance += spread(n1[f, h], n2[f, h], A[f, h])
             most += doubled_end(n1[f, h], n2[f, h], A[f, h], min(n1[f, h], A[f, h]))
             rows += n1[f, h] + n2[f, h]
+            logs += math.lgamma(n1[f, h] + n2[f, h] + 1.0)
         out[f] = 0.0 if w[f] <= most else -np.inf
         if w[f] <= mean or w[f] > most:
             continue
         near = strata == 1 and A[f, 0] < rows and rows >= ENOUGH
         near = near and (w[f] - mean) * (w[f] - mean) < NEAR * NEAR * variance
         many, surplus = (SEVERAL, ROUGHLY) if near else (MANY, ROUNDING)
+        for look in range(below.size if bound else 0):
+            far = min(BELOW[look] * variance / (w[f] - mean), FARTHEST * math.sqrt(variance))
+            below[look] = max(1, int(far))
         inside = halves and not bound and strata == 1 and A[f, 0] < rows  # each lump is doubled by itself
-        factor = LOG_2 if halves and not inside and not bound else 0.0
-        for look in range(3 if bound else 1):
-            below = min(BELOW[look] * variance / (w[f] - mean), FARTHEST * math.sqrt(variance))
-            below = max(1, int(below)) if bound else 0
-            value = log_beyond(
-                n1[f], n2[f], A[f], w[f] - below, 2 if bound else 1, inside, many, scratch, lanes
-            )  # fmt: skip
-            value += surplus + factor - (math.log(below) if bound else 0.0)
-            out[f] = min(out[f], value)
+        factor = LOG_2 if halves and not bound else 0.0
+        rough = log_tail(n1[f], n2[f], A[f], w[f], below, inside, many, scratch, lanes)
+        out[f] = min(0.0, rough + surplus + (0.0 if inside else factor))
+        if out[f] > top[f]:
+            continue
+        surplus, closed = ROUNDING + LGAMMA * logs, 0.0
+        inside = inside and rows < 2 * LARGE
+        if strata == 1:
+            closed = log_tail(n1[f], n2[f], A[f], w[f], below, False, CLOSED, scratch, lanes) + surplus + factor
+        if closed > goal[f]:
+            way = LARGE if inside else SUMMED
+            exact = log_tail(n1[f], n2[f], A[f], w[f], below, inside, way, scratch, lanes) + surplus
+            exact += 0.0 if inside else factor
+            closed = min(top[f], max(goal[f], min(closed, exact)) if strata == 1 else exact)
+        out[f] = closed

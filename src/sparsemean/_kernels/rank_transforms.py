@@ -26,16 +26,16 @@ from sparsemean._kernels.memory_layout import Array
 
 LANES = 16
 """Angles that are worked on side by side."""
-ROWS_OF_LANES = 22
+ROWS_OF_LANES = 20
 """Numbers that are kept of each of them."""
 NEGLIGIBLE = 1e-18
 """Share of the weight of all a below which one is left out."""
-SETTLED = 1e-10
-"""The transform has died away where it is this small beside its value at 0, whatever the phases of lumps."""
+LEFT_OUT = 34.0
+"""The transform has died away where its logarithm is below −34 at all further angles."""
+RUNS = 4
+"""Times ¾ of the values, half, a third and so on in the middle bound it, beside all of them."""
 GONE = 1e-17
 """What is smaller is left out of a sum over angles."""
-REVIVED = 1e-8
-"""Share of a tail, about, that a transform may still hold when it comes back far from angle 0 and is not waited for."""
 WORK, FEWEST = 400_000, 256
 """Products that may be worked on for one tail, angles times values, which bounds how many angles are looked at; so many
 always may be."""
@@ -146,10 +146,7 @@ def fan(times: int, j: int, period: int, re: Array, im: Array) -> None:
 def turn(
     n1: int, n2: int, A: int, j: int, period: int, weights: Array, ahead: Array, behind: Array, lanes: Array
 ) -> None:
-    """Multiply into ``lanes`` the transform of the tilted W at 2πj/period, j, j+1, …, and at those places plus π.
-
-    And its size there if the phases of all lumps were the same, which it never exceeds.
-    """
+    """Multiply into ``lanes`` the transform of the tilted W at 2πj/period, j, j+1, …, and at those places plus π."""
     small, large = min(n1, n2), max(n1, n2)
     last, first = min(small, A), max(0, A - large)
     while last > first and weights[0, last] < NEGLIGIBLE:
@@ -157,7 +154,6 @@ def turn(
     while first < last and weights[0, first] < NEGLIGIBLE:
         first += 1
     b_re, b_im, p_re, p_im, q_re, q_im, e_re, e_im, s_re, s_im, c, s, f_re, f_im, g_re, g_im = lanes[4:20]
-    sizes = lanes[21]
     start = first if n1 <= n2 else A - first
     step = n1 + n2 + A - 2 * start - 1 if n1 <= n2 else -(n1 + n2 + A - 2 * start + 1)
     end = doubled_end(n1, n2, A, start)
@@ -168,7 +164,7 @@ def turn(
     for lane in range(LANES):
         b_re[lane], b_im[lane] = 1.0, 0.0
         q_re[lane], q_im[lane] = c[lane], s[lane]
-        f_re[lane] = f_im[lane] = g_re[lane] = g_im[lane] = sizes[lane] = 0.0
+        f_re[lane] = f_im[lane] = g_re[lane] = g_im[lane] = 0.0
     for k in range(last + 1):
         if k >= first:
             w = weights[0, k]
@@ -177,7 +173,6 @@ def turn(
             for lane in range(LANES):
                 x = b_re[lane] * e_re[lane] - b_im[lane] * e_im[lane]
                 y = b_re[lane] * e_im[lane] + b_im[lane] * e_re[lane]
-                sizes[lane] += w * math.sqrt(b_re[lane] * b_re[lane] + b_im[lane] * b_im[lane])
                 f_re[lane] += w * x
                 f_im[lane] += w * y
                 g_re[lane] += v * x
@@ -207,7 +202,6 @@ def turn(
                 q_im[lane] = q_re[lane] * s[lane] + q_im[lane] * c[lane]
                 q_re[lane] = r
     for lane in range(LANES):
-        lanes[20, lane] *= sizes[lane]
         x = lanes[0, lane] * f_re[lane] - lanes[1, lane] * f_im[lane]
         lanes[1, lane] = lanes[0, lane] * f_im[lane] + lanes[1, lane] * f_re[lane]
         lanes[0, lane] = x
@@ -248,21 +242,18 @@ def majorant(j: int, band: int, rate: float) -> tuple[float, float]:
 
 @compiled(plain="plain_tails")
 def summed(
-    n1: Array, n2: Array, A: Array, start: int, power: int, t: float, period: int, band: int, settled: float,
+    n1: Array, n2: Array, A: Array, start: int, power: int, t: float, period: int, band: int, last: int,
     scratch: Array, lanes: Array,
 ) -> float:  # fmt: skip
-    """Return the sum over angles that inverts the transform of W tilted by t, weighed by `weigh`.
+    """Return the sum over angles up to the ``last`` that inverts the transform of W tilted by t, weighed by `weigh`.
 
-    They are so many if ``band`` is positive, and those of the whole lattice if it is negative: then 0 is returned where
-    −band of them are not enough. Both end where the transform has died away, being smaller than ``settled``.
+    They are those of a ``band`` of so many, or of the whole lattice where it is 0.
     """
-    total, j, last = 0.0, 0, band - 1 if band > 0 else period // 4
-    falling, rate, unit = math.exp(-t), t * period / abs(band), 2.0 * math.pi / period
+    total, j, unit = 0.0, 0, 2.0 * math.pi / period
+    falling, rate = math.exp(-t), t * period / max(1, band)
     while j <= last:
-        if j > abs(band):
-            return 0.0
         for lane in range(LANES):
-            lanes[0, lane] = lanes[2, lane] = lanes[20, lane] = 1.0
+            lanes[0, lane] = lanes[2, lane] = 1.0
             lanes[1, lane] = lanes[3, lane] = 0.0
         for h in range(n1.size):
             base = 5 * h
@@ -272,12 +263,10 @@ def summed(
                 break
         fan(-start, j, period, lanes[4], lanes[5])
         fan(1, j, period, lanes[6], lanes[7])
-        largest = 0.0
         for lane in range(min(LANES, last + 1 - j)):
             i = j + lane
             c, s = lanes[4, lane], lanes[5, lane]
             x, y = lanes[0, lane] * c - lanes[1, lane] * s, lanes[0, lane] * s + lanes[1, lane] * c
-            largest = max(largest, lanes[20, lane])
             if band > 0:
                 u, v = majorant(i, band, rate)
                 if (
@@ -291,35 +280,93 @@ def summed(
                     u, v = -u, -v
                 here, there = falling * lanes[6, lane], falling * lanes[7, lane]
                 term = over_power(x, y, 1.0 - here, there, power) + over_power(u, v, 1.0 + here, -there, power)
-            total += term if i == 0 or (i == last and band < 0) else 2.0 * term
+            total += term if i == 0 or (4 * i == period and band == 0) else 2.0 * term
         j += LANES
-        if largest < settled:
-            break
     return total
 
 
 @compiled(plain="itself")
-def revived(n1: int, n2: int, A: int, weights: Array) -> tuple[float, float]:
-    """Return the size of the transform at angle π, where it comes back most, and 2V's variance at the mean of a.
+def softplus(x: float) -> float:
+    """Return log(1 + e^x)."""
+    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
 
-    [A, a] is a binomial coefficient at −1 too. Lumps are weighed by `weigh`: those of few values, which hardly count
-    elsewhere, come back most.
+
+@compiled(plain="itself")
+def balance(n1: int, n2: int, A: int, t: float) -> float:
+    """Return η such that of independent coins, of 1/(1 + e^(−η − 2tr)) for rank r, about as many show as rows are n₁.
+
+    Ranks of values are (z − 1)/2 + i, i from 1 on, those of the z zeros 0.
     """
-    size = mean = 0.0
-    for k in range(max(0, A - max(n1, n2)), min(n1, n2, A) + 1):
-        if weights[0, k] >= NEGLIGIBLE:
-            size += weights[0, k] * math.exp(log_choose(A // 2, min(k // 2, A // 2)) - log_choose(A, k))
-            mean += weights[0, k] * k
-    return size, mean * (A - mean) * (A + 1.0) / 3.0
+    z = n1 + n2 - A
+    least, most = t * z, t * (z + 2.0 * A)
+    low, high = -most - 50.0 - math.log(n1 + n2), 50.0 + math.log(n1 + n2)
+    for _ in range(60):
+        eta = 0.5 * (low + high)
+        shown = z / (1.0 + math.exp(min(-eta, 600.0))) + 0.5 * (softplus(eta + most) - softplus(eta + least)) / t
+        low, high = (eta, high) if shown < n1 else (low, eta)
+    return 0.5 * (low + high)
+
+
+@compiled(plain="itself")
+def log_chance(n1: int, n2: int, A: int, t: float, cumulant: float, eta: float) -> float:
+    """Return the logarithm of how likely exactly n₁ of these coins show, given log E e^(tW)."""
+    z = n1 + n2 - A
+    total = eta * n1 + log_choose(n1 + n2, n1) + cumulant - t * n1 * float(n2 - A) - z * softplus(eta)
+    for i in range(1, A + 1):
+        total -= softplus(eta + t * (z - 1.0 + 2.0 * i))
+    return total
+
+
+@compiled(plain="itself")
+def log_size(n1: int, n2: int, A: int, t: float, chance: float, eta: float, angle: float) -> float:
+    """Return a bound of the logarithm of |E e^(iωW)| under the tilt for all ω from ``angle`` to π/2, and those plus π.
+
+    Given the other coins, L values in the middle with p(1 − p) ≥ c make it exp(−c(L − |sin(Lω)/sin(ω)|)) at most, over
+    the chance that n₁ of all coins show. That kernel falls up to π/L.
+    """
+    z, length, best = n1 + n2 - A, A, 0.0
+    for _ in range(1 + RUNS):
+        middle = -eta / (2.0 * t) - 0.5 * (z - 1.0)
+        first = min(max(middle - 0.5 * (length - 1.0), 1.0), A - length + 1.0)
+        share = 1.0
+        for i in (first, first + length - 1.0):
+            p = 1.0 / (1.0 + math.exp(min(abs(eta + t * (z - 1.0 + 2.0 * i)), 600.0)))
+            share = min(share, p * (1.0 - p))
+        if length * angle >= math.pi:
+            kernel = 1.0 / math.sin(angle)
+        else:
+            kernel = max(math.sin(length * angle) / math.sin(angle), 1.0 / math.sin(math.pi / max(length, 2)))
+        best = min(best, -chance - share * (length - min(kernel, float(length))))
+        length = max(1, (2 * length) // 3)
+    return best
+
+
+@compiled(plain="itself")
+def last_angle(n1: Array, n2: Array, A: Array, t: float, period: int, scratch: Array) -> int:
+    """Return the last of the angles 2πj/period up to π/2 before the transform of W has died away, for good."""
+    for h in range(n1.size):
+        eta = balance(n1[h], n2[h], A[h], t)
+        scratch[5 * h + 2, 0] = eta
+        scratch[5 * h + 1, 0] = log_chance(n1[h], n2[h], A[h], t, scratch[5 * h + 1, 0], eta)
+    low, high = 0, period // 4
+    while low < high:
+        j, size = (low + high) // 2, 0.0
+        for h in range(n1.size):
+            size += log_size(
+                n1[h], n2[h], A[h], t, scratch[5 * h + 1, 0], scratch[5 * h + 2, 0], 2.0 * math.pi / period * (j + 1)
+            )
+        low, high = (low, j) if size < -LEFT_OUT else (j + 1, high)
+    return low
 
 
 @compiled(plain="itself")
 def weigh_all(n1: Array, n2: Array, A: Array, t: float, scratch: Array) -> tuple[float, float, float]:
-    """Tilt all strata by t: return log E exp(tW), the mean and the variance of W."""
+    """Tilt all strata by t: return log E exp(tW), kept for each, the mean and the variance of W."""
     cumulant = mean = width = 0.0
     for h in range(n1.size):
         base = 5 * h
         one, two, three = weigh(n1[h], n2[h], A[h], t, scratch[base : base + 3], scratch[base + 3], scratch[base + 4])
+        scratch[base + 1, 0] = one
         cumulant += one
         mean += two
         width += three
@@ -351,21 +398,16 @@ def log_transformed(n1: Array, n2: Array, A: Array, place: int, power: int, scra
     best = np.inf
     for _ in range(TRIES):  # every tilt gives a bound, the larger ones where lumps lie far from the place
         cumulant, _, width = weigh_all(n1, n2, A, t, scratch)
-        revival, inner = t, 0.0
-        for h in range(n1.size):
-            back, own = revived(n1[h], n2[h], A[h], scratch[5 * h : 5 * h + 3])
-            revival *= back
-            inner += own
         period = 4 * (int(max(14.0 * math.sqrt(width), 45.0 / t, 16.0)) // 4 + 1)
-        band, settled = max(FEWEST, WORK // values), SETTLED if revival < REVIVED else 0.0
-        start, total = place + power - 1, 0.0
-        if min(period / 4.0, period / math.sqrt(inner + 1.0)) <= band:  # the whole lattice, or until V has died away
-            total = summed(n1, n2, A, start, power, t, period, -band, settled, scratch, lanes) / period
-        if total == 0.0:
-            start = place
-            total = summed(n1, n2, A, start, power, t, period, band, settled, scratch, lanes) / band
+        band, last = max(FEWEST, WORK // values), last_angle(n1, n2, A, t, period, scratch)
+        if last <= band:
+            start, number, band = place + power - 1, period, 0
+        else:  # of the whole lattice they would be too many
+            start, number, last = place, band, band - 1
+        total = summed(n1, n2, A, start, power, t, period, band, last, scratch, lanes) / number
+        left_out = 8.0 * math.exp(-LEFT_OUT) * (1.0 + math.log(period)) * (1.0 + t * period / number)
+        total = max(total, 0.0) + left_out * (1.0 if power == 1 else float(period))
         rounded = (ROUNDED * values + NEAR_ONE / t) * (1.0 if power == 1 else 1.0 / t)
-        total = max(total, 0.0)
         # Chernoff's bound, also of E(W − c)₊, which is at most E exp(t(W − c))/(et): where the tilted law is all below
         chernoff = cumulant - t * place - (1.0 + math.log(t) if power == 2 else 0.0)
         best = min(best, chernoff, cumulant - t * start + math.log(total + rounded))

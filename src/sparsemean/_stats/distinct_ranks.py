@@ -1,0 +1,212 @@
+"""Tails of Mann–Whitney's U of values that all differ, never too small; docs/guarantees.md has the proofs."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean._stats.arrays import group_indices
+from sparsemean._util.records import FloatArray, IntArray
+
+STEP, LARGEST_TILT = 2.0, 50.0
+"""Standard deviations by which each tilt moves the mean on, and the last tilt: beyond nothing is left to tilt."""
+LEFT_OUT = 34.0
+"""The logarithm of how unlikely what is left out is under the tilt; so small are characteristic functions left out."""
+RUNS = (1.0, 0.75, 0.5, 0.3, 0.15)
+"""Of all ranks those in the middle, so many of them, bound a characteristic function."""
+DIRECTLY, MOST_ANGLES, FINER = 256, 16_384, 16
+"""Angles that are added up for each tail; those that are transformed for all tails at once, at most: with more a larger
+function is summed, on a grid that is finer by so much."""
+TOGETHER, AT_ONCE = 64, 1_000_000
+"""Factors that share a sine and a cosine; those that are made at once."""
+ROUNDED, ROUNDED_OFF = 1e-14, 4e-15
+"""Added to the logarithm of a tail for each factor, and what a factor may be rounded by where it is near 1."""
+LOG_2 = math.log(2.0)
+Complex = npt.NDArray[np.complexfloating]
+
+
+class Tilt(NamedTuple):
+    """A tilt, by how much it moves the mean of U, and the variance then; both about."""
+
+    theta: float
+    moved: float
+    variance: float
+
+
+class Inverse(NamedTuple):
+    """A characteristic function times what sums it, at angles 2πj/period."""
+
+    period: int
+    weights: Complex
+    left_out: float
+    table: FloatArray
+    """The sums, over a period in equal steps, where there are many angles."""
+
+
+class Stratum(NamedTuple):
+    """What bounds the characteristic function of one stratum.
+
+    Ranks of the smaller group are independent coins that show p = 1/(1 + e^(−η − θi)), given that so many of them do.
+    So |φ(ω)| ≤ max over α of Π|1 − p + p·e^(i(α + ωi))| over the probability of that number, and each factor is at most
+    exp(−p(1 − p)(1 − cos(α + ωi))). Over a run of L ranks with p(1 − p) ≥ c their product is at most
+    exp(−c(L − |sin(Lω/2)/sin(ω/2)|)).
+    """
+
+    log_chance: float
+    runs: list[tuple[int, float]]
+
+    @classmethod
+    def of(cls, theta: float, small: int, large: int, log_mgf: float) -> Stratum:
+        """Return that of one stratum under a tilt."""
+        rows = small + large
+        eta = _log_sinh(0.5 * theta * small) - _log_sinh(0.5 * theta * large)
+        ranks = np.arange(rows) - 0.5 * (rows - 1)
+        ways = math.lgamma(rows + 1) - math.lgamma(small + 1) - math.lgamma(large + 1)
+        chance = eta * small + ways + log_mgf - float(np.logaddexp(0.0, eta + theta * ranks).sum())
+        runs = []
+        for length in (max(1, int(share * rows)) for share in RUNS):
+            first = min(max(-eta / theta - 0.5 * (length - 1), ranks[0]), ranks[-1] - (length - 1))
+            ends = (eta + theta * first, eta + theta * (first + length - 1))
+            runs.append((length, min(0.25 / math.cosh(0.5 * min(abs(end), 600.0)) ** 2 for end in ends)))
+        return cls(chance, runs)
+
+    def log_size(self, angle: float) -> float:
+        """Return a bound of log |φ| for all angles from this one to π."""
+        return min(0.0, -self.log_chance - max(share * (L - _kernel(L, angle)) for L, share in self.runs))
+
+
+def _kernel(L: int, angle: float) -> float:
+    """Return a bound of |sin(Lω/2)/sin(ω/2)| for all ω from this one to π: it falls up to 2π/L."""
+    first = 2 * math.pi / L
+    if angle >= first or L < 2:
+        return min(float(L), 1.0 / math.sin(0.5 * angle))
+    return max(math.sin(0.5 * L * angle) / math.sin(0.5 * angle), 1.0 / math.sin(0.5 * first))
+
+
+def _log_sinh(x: float) -> float:
+    return x + math.log(-0.5 * math.expm1(-2.0 * x))
+
+
+class DistinctRanks:
+    """Tails of U of values that all differ, summed over strata, by inversion of tilted characteristic functions.
+
+    The number V of pairs that are not won has the generating function Π(1 − q^(l + i))/(1 − q^i), i up to the s rows
+    of the smaller group, l those of the larger one. With q = e^(−θ − iω_j) at M angles the sum of it times
+    e^(iω_j·v)·(1 − q^L)/(1 − q) is the sum of e^(−θk)·P(V ≡ v − k modulo M) over k < L, which is not too small. What
+    is left out, beyond L and at angles where the function has died away, is added.
+    """
+
+    def __init__(self, first: tuple[int, ...], second: tuple[int, ...]) -> None:
+        sizes = np.sort(np.array([first, second]), axis=0)
+        self.small, self.large = sizes[:, sizes[0] > 0]
+        self.pairs = int(self.small @ self.large)
+        self.low = np.concatenate([np.arange(1.0, s + 1) for s in self.small.tolist()])
+        self.high = self.low + np.repeat(self.large, self.small)
+        self.starts = np.cumsum(self.small) - self.small
+        self.variance = float((self.small * self.large) @ (self.small + self.large + 1)) / 12.0
+        self.tilts = [self._tilt(0.5 / math.sqrt(self.variance))]
+        self.inverses: dict[int, Inverse] = {}
+
+    def log_tails(self, sums: IntArray) -> FloatArray:
+        """Return log P(U ≥ sum) for sums above the mean, at most the largest."""
+        x, out = sums - 0.5 * self.pairs, np.empty(sums.size)
+        while self.tilts[-1].moved <= x.max() and self.tilts[-1].theta < LARGEST_TILT:
+            self.tilts.append(self._following(self.tilts[-1]))
+        which = np.searchsorted([tilt.moved for tilt in self.tilts], x, side="right") - 1
+        for k, at in group_indices(np.maximum(which, 0)):
+            if k not in self.inverses:
+                self.inverses[k] = self._invert(k)
+            missed, total = _summed(self.inverses[k], self.pairs - sums[at])
+            theta = self.tilts[k].theta
+            out[at] = self._log_products(theta).sum() + theta * missed + np.log(total + self.inverses[k].left_out)
+        return np.asarray(
+            np.minimum(ROUNDED - LOG_2, out + self.low.size * ROUNDED)
+        )  # above the mean of a symmetric law
+
+    def _log_mgf(self, theta: float) -> FloatArray:
+        """Return log E e^(θ(U − mean)) of each stratum."""
+        return np.asarray(self._log_products(abs(theta)) + 0.5 * abs(theta) * self.small * self.large)
+
+    def _log_products(self, theta: float) -> FloatArray:
+        """Return log E e^(−θV) of each stratum."""
+        up, down = (np.expm1(-max(theta, 1e-15) * k) / k for k in (self.high, self.low))
+        return np.asarray(np.add.reduceat(np.log(up / down), self.starts))
+
+    def _following(self, tilt: Tilt) -> Tilt:
+        return self._tilt(min(tilt.theta + STEP / math.sqrt(tilt.variance), LARGEST_TILT))
+
+    def _tilt(self, theta: float) -> Tilt:
+        halves = [np.minimum(0.5 * theta * k, 300.0) for k in (self.high, self.low)]
+        slopes = [k / 2 / np.tanh(half) for k, half in zip((self.high, self.low), halves, strict=True)]
+        bends = [(k / 2 / np.sinh(half)) ** 2 for k, half in zip((self.high, self.low), halves, strict=True)]
+        return Tilt(theta, float(np.sum(slopes[0] - slopes[1])), max(float(np.sum(bends[1] - bends[0])), 1e-4))
+
+    def _invert(self, k: int) -> Inverse:
+        theta, least, variance = self.tilts[k]
+        log_mgf, shift, end = self._log_mgf(theta), math.sqrt(2 * LEFT_OUT / variance), 0.5 * self.pairs
+        # How far from the mean U lies under the tilt with probability e^(−LEFT_OUT) at most, above it and below.
+        up = (self._log_mgf(theta + shift).sum() - log_mgf.sum() + LEFT_OUT) / shift
+        down = (log_mgf.sum() - self._log_mgf(theta - shift).sum() - LEFT_OUT) / shift
+        length = int(min(up, end) - (least if k else 0.0)) + 2
+        period = (length + int(min(self._following(self.tilts[k]).moved, end) - max(down, -end)) + 2) | 1
+        unit = 2 * math.pi / period
+        strata = [
+            Stratum.of(theta, *sizes) for sizes in zip(self.small.tolist(), self.large.tolist(), log_mgf, strict=True)
+        ]
+        angles = range(1, period // 2 + 1)
+        last = bisect_left(angles, True, key=lambda j: sum(part.log_size(unit * j) for part in strata) < -LEFT_OUT)
+        period += int(LEFT_OUT / theta) if last >= MOST_ANGLES else 0  # that function has no end at L
+        exponents = np.asarray(theta + 2j * math.pi / period * np.arange(min(last, MOST_ANGLES - 1) + 1))
+        transform, table = self._transform(exponents), np.empty(0)
+        if last < MOST_ANGLES:
+            weights = transform * np.expm1(-length * exponents) / np.expm1(-exponents)
+            table = np.fft.irfft(weights, period) if last >= DIRECTLY else table
+        else:
+            weights = transform * _majorant(theta * period / MOST_ANGLES)
+            table = np.fft.irfft(weights, MOST_ANGLES * FINER) * FINER
+        rounded = self.low.size + (1 + math.log(self.low.size)) / theta + math.log(period)
+        left_out = (2 + 2 * math.log(period)) * math.exp(-LEFT_OUT)
+        left_out += (
+            ROUNDED_OFF * rounded * 2 * float(np.abs(weights).sum()) / (period if last < MOST_ANGLES else MOST_ANGLES)
+        )
+        return Inverse(period, weights, left_out, table)
+
+    def _transform(self, exponents: Complex) -> Complex:
+        """Return E e^(−zV) over its value at the first of the exponents z = θ + iω, the factors side by side."""
+        out, near = np.ones(exponents.size, dtype=np.complex128), np.exp(-np.outer(np.arange(TOGETHER), exponents))
+        step = max(1, AT_ONCE // exponents.size // TOGETHER) * TOGETHER
+        for s, first in zip(self.small.tolist(), self.starts.tolist(), strict=True):
+            for a in range(first, first + s, step):
+                parts = []
+                for factors in (self.high[a : min(first + s, a + step)], self.low[a : min(first + s, a + step)]):
+                    starts = np.exp(-np.outer(factors[::TOGETHER], exponents))
+                    turned = (starts[:, np.newaxis] * near).reshape(-1, exponents.size)[: factors.size]
+                    parts.append((1.0 - turned) / -np.expm1(-exponents[0].real * factors)[:, np.newaxis])
+                out *= (parts[0] / parts[1]).prod(axis=0)
+        return out
+
+
+def _majorant(rate: float) -> Complex:
+    """Return `rank_transforms.majorant` at all of its angles."""
+    share, at_zero = np.arange(MOST_ANGLES) / MOST_ANGLES, -1.0 / math.expm1(-rate)
+    there = -1.0 / np.expm1(-rate - 2j * np.pi * share)
+    return np.asarray((1.0 - share) * there - 1j * rate / (2 * math.pi) * (at_zero - there))
+
+
+def _summed(inverse: Inverse, missed: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return the sums over angles for numbers of pairs that are not won, or the next larger ones that are tabled."""
+    period, weights, _, table = inverse
+    if table.size:
+        places = -(-missed * table.size // period)
+        return np.asarray(places * (period / table.size)), np.maximum(table[places % table.size], 0.0)
+    turns = 2 * np.pi / period * (np.outer(missed % period, np.arange(weights.size)) % period)
+    total = 2.0 * np.sum(np.cos(turns) * weights.real - np.sin(turns) * weights.imag, axis=1) - weights[0].real
+    return missed.astype(np.float64), np.asarray(np.maximum(total / period, 0.0))
+
+
+distinct_ranks = lru_cache(maxsize=256)(DistinctRanks)
