@@ -6,6 +6,7 @@ are not zero is asked for by itself.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from math import log
 from typing import Any
@@ -221,6 +222,18 @@ def test_beside_zeros_bad_rows_move_less(sizes: tuple[int, int], bad: tuple[int,
         seen = x[wrong:] + y[:wrong], y[wrong:] + x[:wrong]
         assert twice(*seen) - twice(x, y) <= slack(*seen, (wrong, wrong))
     assert reached
+
+
+def test_p_is_never_below_that_of_no_bad_row() -> None:
+    """Whatever is said of bad rows: here p of none is put above it."""
+    rng = np.random.default_rng(1)
+    X, first = rng.poisson(1.0, (60, 5)).astype(float), np.repeat([1, 0], 30)
+    X[:30] += 3
+    (test,) = groups.count(as_table(X), first, [Contrast(reference=0, label=1, sizes=(30, 30))])
+    allowed = test.log_p(WorstCase(BadRows(1, 1)))
+    assert (allowed < -2).all()
+    for case in (WorstCase(BadRows(1, 1)), WorstCase(BadRows(0, 0), more=2), WorstCase(BadRows(1, 0), more=1)):
+        np.testing.assert_array_equal(replace(test, clean=np.full(5, -1.0)).log_p(case), -1.0)
 
 
 @pytest.mark.parametrize("bad", [(0, 0), (1, 0), (2, 1), (1, 3), (4, 4)])
