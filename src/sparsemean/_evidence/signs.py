@@ -107,8 +107,8 @@ class SlackEvidence(OfRows):
         if found is None or features.size > before.size or not np.array_equal(before[at], features):
             at, found = np.arange(features.size), on_host(self.of(self.xp.asarray(features)))
             self.kept["some"] = features, found
-        some: SlackEvidence = found.of(at)
-        return replace(some, stages=self.stages, alpha_shares=self.alpha_shares, start=self.start)
+        some = found.of(at)
+        return replace(self, statistic=some.statistic, nulls=some.nulls)
 
     # p-values.
 
