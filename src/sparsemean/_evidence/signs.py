@@ -102,11 +102,13 @@ class SlackEvidence(OfRows):
 
     def to_host(self, features: IntArray) -> SlackEvidence:
         """Return the evidence of some features, on the host."""
-        before, found = self.kept.get("some", (None, None))
-        if before is None or not np.array_equal(before, features):
-            found = on_host(self.of(self.xp.asarray(features)))
+        before, found = self.kept.get("some", (features[:0], None))
+        at = np.minimum(np.searchsorted(before, features), before.size - 1)
+        if found is None or features.size > before.size or not np.array_equal(before[at], features):
+            at, found = np.arange(features.size), on_host(self.of(self.xp.asarray(features)))
             self.kept["some"] = features, found
-        return found  # type: ignore[no-any-return]
+        some = found.of(at)
+        return replace(self, statistic=some.statistic, nulls=some.nulls)
 
     # p-values.
 
@@ -240,7 +242,9 @@ class SlackEvidence(OfRows):
         """
         start, shares = self.step_of(allowed), len(self.stages[0].indices)
         stages = (Stage(NO_END, stages_up_to(self.stages, start)[-1][1]),)
-        return replace(self, stages=stages, alpha_shares=shares, start=start)
+        out = replace(self, stages=stages, alpha_shares=shares, start=start)
+        out.kept.update((name, kept) for name, kept in self.kept.items() if name == "some")
+        return out
 
     def last(self, error: float, at: IntArray, above: IntArray | None = None) -> IntArray:  # noqa: ARG002
         """Return the largest number of bad rows with p ≤ ``error``."""

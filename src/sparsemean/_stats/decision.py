@@ -310,8 +310,7 @@ class Decision:
 
     def without(self, constant: IntArray) -> Decision:
         """Take hypotheses whose features hold one value only off the support."""
-        left = np.setdiff1d(self.support, constant) if constant.size else self.support
-        return replace(self, support=left, skipped=constant)
+        return replace(self, support=np.setdiff1d(self.support, constant, assume_unique=True), skipped=constant)
 
     @cached_property
     def radius(self) -> IntArray:

@@ -203,11 +203,9 @@ def critical_sums(values: IntArray, cap: int, log_error: float) -> IntArray:
 
 @lru_cache(maxsize=1024)
 def _critical_sums(values: tuple[int, ...], cap: int, log_error: float) -> IntArray:
-    numbers, squared = np.array(values, dtype=np.int64), 1.0
-    most = score_sums(numbers, cap)
+    most = score_sums(numbers := np.array(values, dtype=np.int64), cap)
     low, high, moving = most // 2, most + 1, np.arange(numbers.size)
-    for _ in range(4):  # as if T were normal, to begin with
-        squared = max(0.1, -2 * (log_error + math.log(2 * math.pi * squared) / 2))
+    squared = max(0.1, -2 * log_error - math.log(max(1.0, -4 * math.pi * log_error)))  # of a normal T, to begin with
     parts = np.arange(1.0, 1 + max(LEAST_MANY, MANY // max(1, numbers.size)))
     near = math.sqrt(squared) + 0.5 * (2 * parts / (parts.size + 1) - 1) ** 3
     sums = (most[:, np.newaxis] / 2 + np.outer(np.sqrt(_variances(numbers, cap)), near)).astype(np.int64)
