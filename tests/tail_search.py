@@ -15,7 +15,7 @@ import numpy as np
 
 from sparsemean._kernels import compiling
 from sparsemean._kernels.rank_tails import log_hypergeometric_tail
-from sparsemean._stats.nulls import log_u_tails as group_tails
+from sparsemean._stats.group_ranks import log_u_tails as group_tails
 from sparsemean._stats.signed_ranks import caps_of
 from sparsemean._stats.signed_ranks import log_tails as signed_tails
 

@@ -22,7 +22,7 @@ from sparsemean._fit.refinement import refined
 from sparsemean._fit.two_sample import compare
 from sparsemean._stats import path
 from sparsemean._stats.buckets import assign_block_buckets
-from sparsemean._stats.nulls import log_u_tails
+from sparsemean._stats.group_ranks import log_u_tails
 from sparsemean._stats.planning import PRESET
 from sparsemean.errors import InputError
 

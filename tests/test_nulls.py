@@ -10,7 +10,8 @@ import pytest
 from scipy import stats
 
 from sparsemean._kernels import rank_tails
-from sparsemean._stats.nulls import SignTestNull, critical_rank, least_majorities, log_u_tails, times, two_sided
+from sparsemean._stats.group_ranks import critical_rank, log_u_tails
+from sparsemean._stats.nulls import SignTestNull, least_majorities, times, two_sided
 
 
 def sign_test(k: np.ndarray, n: np.ndarray) -> np.ndarray:

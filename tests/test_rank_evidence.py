@@ -18,7 +18,7 @@ from sparsemean._data import as_table
 from sparsemean._evidence import groups
 from sparsemean._evidence.ranks import Contrast
 from sparsemean._evidence.worst_case import UPPER, WorstCase, WorstCaseNull, clean_bound, most_moved
-from sparsemean._stats.nulls import log_u_tails
+from sparsemean._stats.group_ranks import log_u_tails
 from sparsemean._util.plans import BadRows, Side
 
 import exact_tails as exact

@@ -11,8 +11,8 @@ from scipy import stats
 
 from sparsemean import SparseMeanDifference, certify
 from sparsemean._kernels.rank_transforms import majorant, spread
-from sparsemean._stats import distinct_ranks
-from sparsemean._stats.nulls import log_u_tails as group_tails
+from sparsemean._stats import group_ranks
+from sparsemean._stats.group_ranks import log_u_tails as group_tails
 from sparsemean._stats.signed_ranks import FARTHEST, LARGE, caps_of, log_tails
 
 import exact_tails as exact
@@ -193,9 +193,9 @@ def test_tails_of_distinct_values_are_exact(
     total, missed = sum(ways), np.unique(np.linspace(0, (len(ways) - 2) // 2, 2000).astype(int))
     through = list(accumulate(ways))
     truth = np.array([math.log(through[v]) - math.log(total) for v in missed])
-    for angles, most in ((distinct_ranks.MOST_ANGLES, 1e-8), (2048, np.inf)):
-        monkeypatch.setattr(distinct_ranks, "MOST_ANGLES", angles)
-        found = distinct_ranks.DistinctRanks(first, second).log_tails(len(ways) - 1 - missed)
+    for angles, most in ((group_ranks.MOST_ANGLES, 1e-8), (2048, np.inf)):
+        monkeypatch.setattr(group_ranks, "MOST_ANGLES", angles)
+        found = group_ranks.DistinctRanks(first, second).log_tails(len(ways) - 1 - missed)
         assert (found >= truth - 1e-15).all()
         assert (found <= truth + most).all()
 

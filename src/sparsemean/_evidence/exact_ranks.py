@@ -31,7 +31,7 @@ from sparsemean._kernels.memory_layout import count_threads, each
 from sparsemean._kernels.rounding import snapped
 from sparsemean._kernels.tied_tails import log_tied_tail
 from sparsemean._stats.arrays import dropna, on_host
-from sparsemean._stats.nulls import log_u_tails
+from sparsemean._stats.group_ranks import log_u_tails
 from sparsemean._util.plans import Question, Side
 from sparsemean._util.records import FloatArray, IntArray
 

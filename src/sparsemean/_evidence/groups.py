@@ -26,7 +26,7 @@ from sparsemean._kernels.memory_layout import count_threads, each
 from sparsemean._kernels.rounding import DOUBLE, Grid, difference, snapped
 from sparsemean._stats.arrays import dropna, namespace
 from sparsemean._stats.decision import Allowed, Rule, probabilities, rejected
-from sparsemean._stats.nulls import critical_rank
+from sparsemean._stats.group_ranks import critical_rank
 from sparsemean._util.plans import BadRows, Question, Shares, Side
 from sparsemean._util.records import CellCounts, FloatArray, IntArray
 

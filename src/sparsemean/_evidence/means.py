@@ -65,8 +65,7 @@ def sum_evidence(plan: Plan, test: MeanTest, sums: IntArray) -> tuple[SlackEvide
     both = xp.maximum(upper, -lower), xp.where(upper >= -lower, upper, lower)
     statistic, net = plan.question.side.pick(both, (upper, upper), (-lower, lower))
     null, move = InfluenceNull(test.bias, test.factor), psi_max(test.kappa)
-    # A bad row among those that gave the scale can undo everything.
-    moved = 2 * move * (1 if test.rows is None else plan.n_units)
+    moved = 2 * move * (1 if test.rows is None else plan.n_units)  # a bad row that gave the scale can undo everything
     evidence = SlackEvidence(statistic[np.newaxis], (null,), (moved,), plan.n_units)
     return evidence, net / (test.n_units * move)
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._stats.arrays import namespace
-from sparsemean._stats.nulls import log_u_tails
+from sparsemean._stats.group_ranks import log_u_tails
 from sparsemean._util.plans import BadRows, Side
 from sparsemean._util.records import FloatArray, IntArray
 

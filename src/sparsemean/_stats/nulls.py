@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -13,21 +12,15 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from sparsemean._kernels.influence import ERROR, GRID, largest_step
-from sparsemean._stats.arrays import DEVICE, distinct, group_indices, map_unique, namespace, on_device, on_host, place
+from sparsemean._stats.arrays import DEVICE, distinct, map_unique, namespace, on_device, on_host, place
 from sparsemean._stats.decision import Stages, stages_of
-from sparsemean._stats.distinct_ranks import LOG_2, distinct_ranks
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import CountArray, FloatArray, IntArray, MeanTest
 
 WINDOW = 20
 """Times √n: a majority that is more above half of n signs has p ≤ 2·exp(−2·20²), less than the smallest double."""
-PLAINLY_AT_ONCE = 32
-"""Tails that are asked for in one go before anything is compiled."""
 FEW_VALUES = 100_000
 """Up to so many are moved to the host rather than looked at in many steps on a device."""
-LARGE, SURPLUS = 256, 0.02
-"""Rows of either group, in every stratum, from which on the U of all rows is near a normal one whose tail is larger by
-this share: where p is above the level that will do."""
 KURTOSIS = 20.0
 """E(x − μ)⁴/σ⁴ that a feature has at most: an assumption, made only where the scale is taken from data."""
 SCALE_SHARE = 0.1
@@ -333,68 +326,3 @@ def scale_bound(variance: FloatArray, n_rows: IntArray, plan: Plan) -> FloatArra
 def rows_for_scale(plan: Plan) -> float:
     """Return the number of rows that do not suffice for a scale, 2(K + 3)L′; more do."""
     return 2.0 * (KURTOSIS + 3.0) * math.log(plan.n_hypotheses / (SCALE_SHARE * plan.question.level))
-
-
-# Groups.
-
-
-def log_u_tails(
-    n1: IntArray, n2: IntArray, A: IntArray, w: IntArray, *, bound: bool, halves: bool,
-    goal: FloatArray | float = -np.inf, top: FloatArray | float = 0.0,
-) -> FloatArray:  # fmt: skip
-    """Return log P(2U ≥ w) of (items, strata) groups, as `rank_tails.log_tails` has it; see there for the goal."""
-    n1, n2, A, w = (np.ascontiguousarray(x, dtype=np.int64) for x in (n1, n2, A, w))
-    plain = (n1 + n2 == A).all(axis=1) & (w > (n1 * n2).sum(axis=1)) & (not bound)
-    goal, top = (np.broadcast_to(log_p, w.shape).astype(np.float64) for log_p in (goal, top))
-    out, at, rest = np.empty(w.size), np.flatnonzero(plain), np.flatnonzero(~plain)
-    out[at] = LOG_2 * halves + _tails_of_distinct(n1[at], n2[at], w[at], top[at] - LOG_2 * halves)
-    if rest.size:
-        out[rest] = _tails_with_zeros(
-            n1[rest], n2[rest], A[rest], w[rest], goal[rest], top[rest], bound=bound, halves=halves
-        )
-    return out
-
-
-def _tails_with_zeros(*counts: IntArray | FloatArray, bound: bool, halves: bool) -> FloatArray:
-    from sparsemean._kernels import rank_tails
-    from sparsemean._kernels.compiling import plainly
-
-    n1, n2, A, w, goal, top = counts
-    out, at = np.empty(w.size), 0
-    while at < w.size:  # few at a time until it is known that they take long
-        part = slice(at, at + PLAINLY_AT_ONCE if plainly() else None)
-        asked = (n1[part], n2[part], A[part], w[part], bound, halves, goal[part], top[part])
-        rank_tails.log_tails(*asked, out[part])
-        at = part.stop or w.size
-    return out
-
-
-def _tails_of_distinct(n1: IntArray, n2: IntArray, w: IntArray, top: FloatArray) -> FloatArray:
-    """Return log P(2U ≥ w) of values that all differ, above the mean; about, of many, where larger than ``top``."""
-    pairs, out = (n1 * n2).sum(axis=1), np.full(w.size, -np.inf)
-    many = np.flatnonzero((w <= 2 * pairs) & (np.minimum(n1, n2).min(axis=1) >= LARGE))
-    many = many[top[many] < 0]
-    if many.size:
-        from scipy.special import log_ndtr
-
-        variance = (n1 * n2 * (n1 + n2 + 1.0))[many].sum(axis=1) / 3.0
-        out[many] = SURPLUS + log_ndtr((pairs[many] + 1.0 - w[many]) / np.sqrt(variance))
-    asked = np.flatnonzero((w <= 2 * pairs) & (out <= top))
-    sizes, which = np.unique(np.hstack((n1, n2))[asked], axis=0, return_inverse=True)
-    for k, at in group_indices(which.reshape(-1)):
-        found = distinct_ranks(*map(tuple, np.split(sizes[k], 2))).log_tails((w[asked[at]] + 1) // 2)
-        out[asked[at]] = np.where(out[asked[at]] > -np.inf, np.minimum(found, top[asked[at]]), found)
-    return out
-
-
-@lru_cache(maxsize=4096)
-def critical_rank(first: tuple[int, ...], second: tuple[int, ...], error: float) -> int:
-    """Return the smallest u with P(U ≥ u) ≤ ``error``, U of all rows summed over strata of these sizes, by halving."""
-    n1, n2 = np.array([first]), np.array([second])
-    possible = range(int(np.sum(n1 * n2)) // 2 + 1, int(np.sum(n1 * n2)) + 1)
-
-    def selects(u: int) -> bool:
-        tail = log_u_tails(n1, n2, n1 + n2, np.array([2 * u]), bound=False, halves=False)[0]
-        return bool(tail <= np.log(error))
-
-    return possible.start + bisect_left(possible, True, key=selects)

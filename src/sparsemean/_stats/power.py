@@ -18,7 +18,8 @@ import numpy as np
 from sparsemean._kernels.influence import GRID, steps
 from sparsemean._stats import nulls
 from sparsemean._stats.decision import Stages, rule_of, stages_up_to
-from sparsemean._stats.nulls import critical_rank, least_majority, sign_test_stages, times, two_sided
+from sparsemean._stats.group_ranks import critical_rank
+from sparsemean._stats.nulls import least_majority, sign_test_stages, times, two_sided
 from sparsemean._stats.planning import bad_rows, first_error
 from sparsemean._stats.signed_ranks import (
     REPEAT_SHARE,

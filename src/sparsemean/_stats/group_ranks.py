@@ -24,13 +24,18 @@ DIRECTLY, MOST_ANGLES, FINER = 256, 16_384, 16
 function is summed, on a grid that is finer by so much."""
 TOGETHER, AT_ONCE = 64, 1_000_000
 """Factors that share a sine and a cosine; those that are made at once."""
+PLAINLY_AT_ONCE = 32
+"""Tails that are asked for in one go before anything is compiled."""
+LARGE, SURPLUS = 256, 0.02
+"""Rows of either group, in every stratum, from which on the U of all rows is near a normal one whose tail is larger by
+this share: where p is above the level that will do."""
 ROUNDED, ROUNDED_OFF = 1e-14, 4e-15
 """Added to the logarithm of a tail for each factor, and what a factor may be rounded by where it is near 1."""
 LOG_2 = math.log(2.0)
 Complex = npt.NDArray[np.complexfloating]
 
 
-class Tilt(NamedTuple):
+class Moved(NamedTuple):
     """A tilt, by how much it moves the mean of U, and the variance then; both about."""
 
     theta: float
@@ -46,6 +51,8 @@ class Inverse(NamedTuple):
     left_out: float
     table: FloatArray
     """The sums, over a period in equal steps, where there are many angles."""
+    log_mean: float
+    """log E e^(−θV)."""
 
 
 class Stratum(NamedTuple):
@@ -121,12 +128,18 @@ class DistinctRanks:
         for k, at in group_indices(np.maximum(which, 0)):
             if k not in self.inverses:
                 self.inverses[k] = self._invert(k)
-            missed, total = _summed(self.inverses[k], self.pairs - sums[at])
-            theta = self.tilts[k].theta
-            out[at] = self._log_products(theta).sum() + theta * missed + np.log(total + self.inverses[k].left_out)
-        return np.asarray(
-            np.minimum(ROUNDED - LOG_2, out + self.low.size * ROUNDED)
-        )  # above the mean of a symmetric law
+            period, weights, left_out, table, log_mean = self.inverses[k]
+            missed, tilted = self.pairs - sums[at], self.tilts[k].theta * (self.pairs - sums[at])
+            if table.size:  # of the next larger number that is there
+                places = -(-missed * table.size // period)
+                tilted, total = places * (self.tilts[k].theta * period / table.size), table[places % table.size]
+            else:
+                turns = 2 * np.pi / period * (np.outer(missed % period, np.arange(weights.size)) % period)
+                each = np.sum(np.cos(turns) * weights.real - np.sin(turns) * weights.imag, axis=1)
+                total = (2.0 * each - weights[0].real) / period
+            out[at] = log_mean + tilted + np.log(np.maximum(total, 0.0) + left_out)
+        out += ROUNDED * self.low.size
+        return np.asarray(np.minimum(ROUNDED - LOG_2, out))  # above the mean of a symmetric law
 
     def _log_mgf(self, theta: float) -> FloatArray:
         """Return log E e^(θ(U − mean)) of each stratum."""
@@ -137,14 +150,14 @@ class DistinctRanks:
         up, down = (np.expm1(-max(theta, 1e-15) * k) / k for k in (self.high, self.low))
         return np.asarray(np.add.reduceat(np.log(up / down), self.starts))
 
-    def _following(self, tilt: Tilt) -> Tilt:
+    def _following(self, tilt: Moved) -> Moved:
         return self._tilt(min(tilt.theta + STEP / math.sqrt(tilt.variance), LARGEST_TILT))
 
-    def _tilt(self, theta: float) -> Tilt:
+    def _tilt(self, theta: float) -> Moved:
         halves = [np.minimum(0.5 * theta * k, 300.0) for k in (self.high, self.low)]
         slopes = [k / 2 / np.tanh(half) for k, half in zip((self.high, self.low), halves, strict=True)]
         bends = [(k / 2 / np.sinh(half)) ** 2 for k, half in zip((self.high, self.low), halves, strict=True)]
-        return Tilt(theta, float(np.sum(slopes[0] - slopes[1])), max(float(np.sum(bends[1] - bends[0])), 1e-4))
+        return Moved(theta, float(np.sum(slopes[0] - slopes[1])), max(float(np.sum(bends[1] - bends[0])), 1e-4))
 
     def _invert(self, k: int) -> Inverse:
         theta, least, variance = self.tilts[k]
@@ -174,7 +187,7 @@ class DistinctRanks:
         left_out += (
             ROUNDED_OFF * rounded * 2 * float(np.abs(weights).sum()) / (period if last < MOST_ANGLES else MOST_ANGLES)
         )
-        return Inverse(period, weights, left_out, table)
+        return Inverse(period, weights, left_out, table, float(self._log_products(theta).sum()))
 
     def _transform(self, exponents: Complex) -> Complex:
         """Return E e^(−zV) over its value at the first of the exponents z = θ + iω, the factors side by side."""
@@ -198,15 +211,51 @@ def _majorant(rate: float) -> Complex:
     return np.asarray((1.0 - share) * there - 1j * rate / (2 * math.pi) * (at_zero - there))
 
 
-def _summed(inverse: Inverse, missed: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return the sums over angles for numbers of pairs that are not won, or the next larger ones that are tabled."""
-    period, weights, _, table = inverse
-    if table.size:
-        places = -(-missed * table.size // period)
-        return np.asarray(places * (period / table.size)), np.maximum(table[places % table.size], 0.0)
-    turns = 2 * np.pi / period * (np.outer(missed % period, np.arange(weights.size)) % period)
-    total = 2.0 * np.sum(np.cos(turns) * weights.real - np.sin(turns) * weights.imag, axis=1) - weights[0].real
-    return missed.astype(np.float64), np.asarray(np.maximum(total / period, 0.0))
-
-
 distinct_ranks = lru_cache(maxsize=256)(DistinctRanks)
+
+
+def log_u_tails(
+    n1: IntArray, n2: IntArray, A: IntArray, w: IntArray, *, bound: bool, halves: bool,
+    goal: FloatArray | float = -np.inf, top: FloatArray | float = 0.0,
+) -> FloatArray:  # fmt: skip
+    """Return log P(2U ≥ w) of (items, strata) groups, as `rank_tails.log_tails` has it; see there for the goal."""
+    from sparsemean._kernels import rank_tails
+    from sparsemean._kernels.compiling import plainly
+
+    n1, n2, A, w = (np.ascontiguousarray(x, dtype=np.int64) for x in (n1, n2, A, w))
+    goal, top = (np.broadcast_to(log_p, w.shape).astype(np.float64) for log_p in (goal, top))
+    pairs, out = (n1 * n2).sum(axis=1), np.full(w.size, -np.inf)
+    plain = (n1 + n2 == A).all(axis=1) & (w > pairs) & (not bound)
+    rest = np.flatnonzero(~plain)
+    while rest.size:  # few at a time until it is known that they take long
+        at, rest = np.split(rest, [PLAINLY_AT_ONCE if plainly() else rest.size])
+        found = np.empty(at.size)
+        rank_tails.log_tails(n1[at], n2[at], A[at], w[at], bound, halves, goal[at], top[at], found)
+        out[at] = found
+    plain &= w <= 2 * pairs
+    many = np.flatnonzero(plain & (np.minimum(n1, n2).min(axis=1) >= LARGE) & (top < LOG_2 * halves))
+    if many.size:
+        from scipy.special import log_ndtr
+
+        variance = (n1 * n2 * (n1 + n2 + 1.0))[many].sum(axis=1) / 3.0
+        out[many] = SURPLUS + LOG_2 * halves + log_ndtr((pairs[many] + 1.0 - w[many]) / np.sqrt(variance))
+    asked = np.flatnonzero(plain & (out <= top))
+    sizes, which = np.unique(np.hstack((n1, n2))[asked], axis=0, return_inverse=True)
+    for k, own in group_indices(which.reshape(-1)):
+        at = asked[own]
+        exact = distinct_ranks(*map(tuple, np.split(sizes[k], 2))).log_tails((w[at] + 1) // 2) + LOG_2 * halves
+        out[at] = np.where(out[at] > -np.inf, np.minimum(exact, top[at]), exact)
+    return out
+
+
+@lru_cache(maxsize=4096)
+def critical_rank(first: tuple[int, ...], second: tuple[int, ...], error: float) -> int:
+    """Return the smallest u with P(U ≥ u) ≤ ``error``, U of all rows summed over strata of these sizes, by halving."""
+    n1, n2 = np.array([first]), np.array([second])
+    possible = range(int(np.sum(n1 * n2)) // 2 + 1, int(np.sum(n1 * n2)) + 1)
+
+    def selects(u: int) -> bool:
+        tail = log_u_tails(n1, n2, n1 + n2, np.array([2 * u]), bound=False, halves=False)[0]
+        return bool(tail <= np.log(error))
+
+    return possible.start + bisect_left(possible, True, key=selects)
