@@ -142,6 +142,8 @@ class TestWords(NamedTuple):
     """Which features of one sample count as false."""
 
 
+PAIRS_WON = "in which {label} is larger, less the share in which it is smaller"
+PAIRS_ABOVE = "with a mean above the null value, less the share below"
 SYMMETRIC = (
     "A feature without a mean has noise that is symmetric about the null value; tails may be as heavy as they like, "
     "and differ from row to row. Under skewed noise a feature may be selected for a centre that is no mean."

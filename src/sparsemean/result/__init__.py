@@ -49,6 +49,7 @@ class Located:
     support: IntArray
     mean: FloatArray
     intervals: FloatArray
+    measure: IntArray
     skewed: IntArray
     effects: GroupEffects | None = None
     uncertified: Uncertified | None = None
@@ -161,6 +162,7 @@ class Estimate(LeftThere):
     support = Inside[IntArray]("located")
     mean = Inside[FloatArray]("located")
     intervals = Inside[FloatArray]("located")
+    measure = Inside[IntArray]("located")
     skewed = Inside[IntArray]("located")
     effects = Inside[GroupEffects | None]("located")
     uncertified = Inside[Uncertified | None]("located")
