@@ -296,7 +296,7 @@ def shift(
     else:
         unsure = gaps * np.array([[bad.label], [bad.reference]])
         most, least = np.array(sizes) + unsure, np.maximum(np.array(sizes) - unsure, 0).prod(axis=0).sum()
-        step, terms = float(most.max() / max(least, 1)), int(most.min(axis=0).sum())
+        step, terms = float(most.max() / max(least, 0.5)), int(most.min(axis=0).sum())
         low, high = effects.pair_ends(won / total, lost / total, moved / total, step=step, terms=terms, error=error)
     ends = effects.beside_test(unit * low, unit * high, side, rejected_zero * (won - lost))
     return unit * (won - lost) / total, *ends, measure

@@ -329,10 +329,10 @@ def by_pairs(values: FloatArray, plan: Plan, *, error: float, rejected: Flags) -
     out = np.empty((3, values.shape[1]))
     for k, column in enumerate(values.T):
         x, m, side = np.sort(column[(column != 0) & ~np.isnan(column)]), plan.bad_rows, plan.question.side
-        n, total = x.size, x.size * (x.size - 1) / 2
+        n, total = x.size, max(1.0, x.size * (x.size - 1) / 2)
         won = (int((n - np.searchsorted(x, -x, "right")).sum()) - int(np.sum(x > 0))) / 2 / total
         lost = (int(np.searchsorted(x, -x).sum()) - int(np.sum(x < 0))) / 2 / total
-        moved, step, most = m * (n + m - 1) / total, 1 / max(1, (n - m) // 2), (n + m) // 2
+        moved, step, most = m * (n + m - 1) / total, 1 / max(0.5, (n - m) // 2), (n + m) // 2
         ends = pair_ends(won, lost, moved, step=step, terms=most, error=error / side.number)
         out[:, k] = won - lost, *beside_test(*ends, side, rejected[k] * (won - lost))
     return out

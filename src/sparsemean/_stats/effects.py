@@ -218,8 +218,10 @@ def pair_ends(won: float, lost: float, moved: float, *, step: float, terms: int,
     """Return both ends, each missed with probability ``error``, for the share of pairs won less the share lost.
 
     Bad rows touch the share ``moved``. All pairs are the mean of ways to put rows into ``terms`` pairs without a row in
-    common, none of which counts more than ``step``.
+    common, none of which counts more than ``step``: more than 1 where there may be none.
     """
+    if step > 1:
+        return -1.0, 1.0
     # Values may have no part in these numbers, the best of which is about √(2·log(1/error)/terms that are no ties).
     first = min(2.0, math.sqrt(2 * (1 - math.log(error)) * step))
     tilts = first * 2.0 ** np.arange(math.ceil(math.log2(2 / first)) + 1)

@@ -99,8 +99,10 @@ class Estimate(LeftThere):
         Estimated means (shifts between two groups) in original units; the null value, zero by default, off the support.
         NaN on it where the estimate comes from a `Sketch` without the rows; ``has_values`` tells.
     intervals : ndarray of shape (d, 2)
-        Intervals after selection (the page on guarantees says what holds under attack), NaN off the support and where
-        many values are exactly the null value.
+        Intervals after selection (the page on guarantees says what holds under attack), NaN off the support.
+    measure : ndarray of int of shape (d,)
+        What that is: 0 a centre, or shift; 1 a mean, or difference of means; 2 where many values are equal the share of
+        pairs with the label larger less smaller (of one sample: the mean above the null value); −1 off the support.
     skewed : ndarray of int of shape (d,)
         1 where a selected feature looks skewed, or has bad rows to one side: its value is a centre, not a mean. 0 where
         it does not, −1 where that cannot be told: of too few rows, of counts alone, of groups, and off the support.
@@ -306,7 +308,7 @@ class Estimate(LeftThere):
         Returns
         -------
         DataFrame
-            Columns feature, estimate (NaN off the support), ci_low, ci_high, p_value, p_adjusted, q_value, radius,
+            Columns feature, estimate (NaN off the support), ci_low, ci_high, measure, p_value, p_adjusted, q_value, radius,
             max_contamination, beta, entry_time, bucket_size and skewed (NA where not known); of ``certified=False``
             feature, estimate, p_adjusted and certified. Groups have log10_p, auc (share of pairs in which the label is
             larger), and, without guarantee, mean, median, share of non-zeros and number of values of the reference (0)
@@ -370,7 +372,7 @@ class Estimate(LeftThere):
         Returns
         -------
         ndarray of shape (number of features, 2)
-            NaN where a selected feature is so often exactly the null value that its interval would hold nothing else.
+            Of what the fit has shown of selected features (``measure``), of centres or shifts of others.
         """
         columns = self._columns(features)
         if not columns.size:
