@@ -202,5 +202,20 @@ def test_shares_of_pairs_by_the_plain_formula() -> None:
     assert touched[0] == pytest.approx(worse[0], rel=1e-12)
 
 
+@pytest.mark.parametrize("error", [5e-4, 1e-6])
+@pytest.mark.parametrize(
+    ("one", "two"), [((0.3, 0.3, 0.4), (0.45, 0.3, 0.25)), ((0.9, 0.06, 0.04), (0.97, 0.02, 0.01))]
+)
+def test_shares_of_pairs_are_up_to_three_fifths_longer_than_normal_ones(
+    one: tuple[float, ...], two: tuple[float, ...], error: float
+) -> None:
+    n, sign = 1000, np.sign(np.subtract.outer(np.arange(3), np.arange(3)))
+    delta = one @ sign @ two
+    variance = one @ (sign @ two) ** 2 + (one @ sign) ** 2 @ two - 2 * delta**2
+    won, lost = one @ (sign > 0) @ two, one @ (sign < 0) @ two
+    low, high = pair_ends(won, lost, 0.0, step=1 / n, terms=n, error=error)
+    assert 1 < (high - low) / (2 * stats.norm.isf(error) * np.sqrt(variance / n)) < 1.6
+
+
 def test_no_pair_says_nothing() -> None:
     assert pair_ends(1.0, 0.0, 0.0, step=2.0, terms=0, error=0.01) == (-1.0, 1.0)
