@@ -58,7 +58,7 @@ MUTATIONS = [
              "tests/validity/test_differences_of_shares.py"),
     Mutation("differences of shares: bad rows of the reference are not allowed for", "_stats/effects.py",
              "min(n2, a2 + bad.reference), OF_ODDS", "a2, OF_ODDS",
-             "tests/test_effects.py"),
+             "tests/validity/test_differences_of_shares.py"),
     Mutation("shares of pairs: bad rows touch none", "_evidence/groups.py",
              "lost / total, moved / total", "lost / total, 0.0",
              "tests/validity/test_differences_of_shares.py"),

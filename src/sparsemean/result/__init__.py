@@ -308,7 +308,7 @@ class Estimate(LeftThere):
         Returns
         -------
         DataFrame
-            Columns feature, estimate (NaN off the support), ci_low, ci_high, measure (what that is), p_value, p_adjusted,
+            Columns feature, estimate (NaN off the support), ci_low, ci_high, measure (of what), p_value, p_adjusted,
             q_value, radius, max_contamination, beta, entry_time, bucket_size and skewed (NA where not known); of
             ``certified=False`` feature, estimate, p_adjusted and certified. Groups have log10_p, auc (share of pairs in
             which the label is larger), and, without guarantee, mean, median, share of non-zeros and number of values of
