@@ -266,7 +266,7 @@ def least_log_odds(n1: int, n2: int, a1: int, a2: int, error: float) -> float:
     Examples
     --------
     >>> round(float(np.exp(least_log_odds(20, 30, 12, 6, 0.025))), 4)
-    1.4356
+    1.4461
     """
     from scipy.special import gammaln
 
