@@ -143,6 +143,7 @@ def test_every_page_has_the_same_number(tmp_path: Path) -> None:
         assert ("†" in line) == (table.loc[k, "measure"] == "pairs")
     assert "† share of pairs in which new is larger, less the share in which it is smaller" in printed
     assert "measure" in found.summary()
+    assert found.plot_forest().get_xlabel() == "Shift, new minus old, or share of pairs, in units of the data"
     content = page_data(wording_of(found))
     columns = {name: values for (name, *_), values in zip(content["columns"], content["table"], strict=True)}
     assert columns["measure"] == table["measure"].reindex(columns["feature"], fill_value="").tolist()

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from sparsemean._stats.effects import PAIRS
 from sparsemean._stats.planning import bad_rows
 from sparsemean._stats.row_scores import count_by_group
 from sparsemean._util.checks import pluralize, unit_name
@@ -335,6 +336,7 @@ def wording_of(
     direction = f"{label} minus {reference}"
     test, called = TESTS[plan.question.test, groups], {"direction": direction, "label": label}
     effect = f"Difference within pairs, {direction}" if estimate.paired else test.effect.format(**called)
+    effect += ", or share of pairs" if (estimate.measure == PAIRS).any() else ""
     meaning, estimates = test.lean_meaning.format(**called), test.estimates.format(**called)
     noun = unit_name(estimate.units)
     return Wording(
