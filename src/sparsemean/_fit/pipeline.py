@@ -150,11 +150,11 @@ class OneSample(ABC):
 
 def signs_of_pairs(data: FitData, columns: IntArray, error: float, p_values: FloatArray) -> FloatArray:
     """Return what `signed_ranks.by_pairs` says of some columns, given p of all."""
+    plan, null, precision = data.plan, data.buckets.null, max(data.buckets.precision, rounding.DOUBLES)
 
-    def work(levels: list[FloatArray], which: IntArray) -> FloatArray:
-        null = data.offset(which)
-        values = rounding.ranked(levels[0], null, max(data.buckets.precision, rounding.DOUBLES))
-        return signed_ranks.by_pairs(values, data.plan, error=error, rejected=p_values[which] <= error)
+    def work(levels: list[FloatArray], which: IntArray) -> FloatArray:  # workers of a cluster are sent what it names
+        values = rounding.ranked(levels[0], np.zeros(1) if null is None else null[which], precision)
+        return signed_ranks.by_pairs(values, plan, error=error, rejected=p_values[which] <= error)
 
     return data.means(columns, work)
 

@@ -33,6 +33,8 @@ means; of values that are often equal the share of pairs in which the label is l
 smaller, or of one sample the share of pairs whose mean lies above the null value less the share below."""
 OF_ODDS, OF_SHARE = 0.9, 0.0499
 """Parts of an error: for odds, and for either end of the share of both groups; what is left is for rounding."""
+MOST_ODDS = 80.0
+"""Logarithms of odds that differ from infinite ones by less than rounding."""
 WINDOW = 40
 """Standard deviations around a count within which others are added up."""
 
@@ -273,11 +275,11 @@ def least_log_odds(n1: int, n2: int, a1: int, a2: int, error: float) -> float:
     a, n = a1 + a2, n1 + n2
     first, last = max(0, a - n2), min(n1, a)
     if a1 == first:
-        return -math.inf
+        return -MOST_ODDS
     width = int(WINDOW * math.sqrt(1 + a * (n - a) / n))
     k = np.arange(max(first, a1 - width), min(last, a1 + width) + 1)
     weights, above = -sum(gammaln(1 + part) for part in (k, n1 - k, a - k, n2 - a + k)), k >= a1
-    low, high = -64.0, 64.0
+    low, high = -MOST_ODDS, MOST_ODDS
     for _ in range(40):
         middle = (low + high) / 2
         logs = weights + middle * (k - a1)
@@ -294,15 +296,16 @@ def beside_test(low: float, high: float, side: Side, sign: float) -> tuple[float
 
 def _difference(log_odds: float, n1: int, n2: int, share: Sequence[float], side: int) -> float:
     """Return the least (side −1) or largest difference of two shares with these odds, both together in a range."""
-    if math.isinf(log_odds):
-        return math.copysign(1.0, log_odds)
+    if log_odds < 0:
+        return -_difference(-log_odds, n2, n1, share, -side)
     root = math.exp(log_odds / 2)
     turn = (n1 * root + n2) / (1 + root)  # where odds make most of a difference
     counts = [(n1 + n2) * end for end in share]
     counts += [turn] if counts[0] < turn < counts[1] else []
     odds, found = math.exp(log_odds), []
     for a in counts:
-        half = (n2 - a + odds * (a + n1)) / 2
-        x = odds * a / (half + math.sqrt(max(0.0, half * half - (odds - 1) * n1 * odds * a)))
+        # the share x of which x(1 − y) = odds·(1 − x)·y, y = (a − n₁x)/n₂, without a difference of large numbers
+        squares = (n2 - a) ** 2 + (odds * (a - n1)) ** 2 + 2 * odds * (n1 * n2 + a * (n1 + n2 - a))
+        x = 2 * odds * a / (n2 - a + odds * (a + n1) + math.sqrt(squares))
         found.append(x - (a - n1 * x) / n2)
     return side * max(side * difference for difference in found)
