@@ -130,7 +130,8 @@ class OneSample(ABC):
         measure[support] = CENTRE if self.test is None else MEANS
         if values.at_null.size and plan.question.selection != "paper":
             error, at = error_after_selection(plan, support.size), values.at_null
-            mean[at], ends[at, 0], ends[at, 1] = signs_of_pairs(data, at, error, decision.p_values)
+            # All were rejected, though their p may be above that error where columns of one value were, too.
+            mean[at], ends[at, 0], ends[at, 1] = signs_of_pairs(data, at, error, np.zeros(plan.n_features))
             measure[at] = PAIRS
         uncertified = None
         if self.options is not None and planning.MIN_ROWS <= rows.kept.size < plan.n_units:
