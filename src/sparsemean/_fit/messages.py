@@ -41,10 +41,7 @@ NO_CENTRE = (
     "of pairs of rows with a mean above the null value, less the share below, without values that are the null value "
     '(measure "pairs"); target="mean" is about means'
 )
-NO_INTERVAL = (
-    f"selected feature(s) have no interval, {AT_NULL}, to the null value or to each other: a centre says little there, "
-    'target="mean" is about means'
-)
+NO_INTERVAL = f"selected feature(s) have no interval, {AT_NULL}, to the null value or to each other"
 NO_SHIFT = (
     f"selected feature(s) differ, but not by a shift, {AT_NULL}: their estimate is the share of pairs of rows in which "
     'the label is larger, less the share in which it is smaller (measure "pairs"), or where there are two values the '

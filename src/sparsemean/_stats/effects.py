@@ -246,18 +246,13 @@ def share_ends(
     """
     (n1, a1), (n2, a2) = label, reference
     n, a = n1 + n2, a1 + a2
-    reach = bad.total / (n - bad.total) if unsure else 0.0
-    least = [max(0.0, _least_share(max(0, k - bad.total), n, OF_SHARE * error) - reach) for k in (a, n - a)]
-    share = (least[0], 1 - least[1])
+    of_share, reach = math.log(OF_SHARE * error), bad.total / (n - bad.total) if unsure else 0.0
+    tilts, counts = np.geomspace(1e-4, 2 - of_share, 400), np.maximum(0, np.array([[a], [n - a]]) - bad.total)
+    least = np.max(np.expm1((tilts * counts + of_share) / n) / np.expm1(tilts), axis=1) - reach  # Chernoff's bound
+    share = (max(0.0, float(least[0])), min(1.0, 1 - float(least[1])))
     low = least_log_odds(n1, n2, max(0, a1 - bad.label), min(n2, a2 + bad.reference), OF_ODDS * error)
     high = -least_log_odds(n2, n1, max(0, a2 - bad.reference), min(n1, a1 + bad.label), OF_ODDS * error)
     return _difference(low, n1, n2, share, -1), _difference(high, n1, n2, share, 1)
-
-
-def _least_share(count: int, n: int, error: float) -> float:
-    """Return a lower limit for the mean of n shares, of which ``count`` came true: Chernoff's."""
-    tilts = np.geomspace(1e-4, 2 - math.log(error), 400)
-    return float(np.max(np.expm1((tilts * count + math.log(error)) / n) / np.expm1(tilts)))
 
 
 def least_log_odds(n1: int, n2: int, a1: int, a2: int, error: float) -> float:
