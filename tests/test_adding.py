@@ -13,11 +13,11 @@ import pytest
 from scipy import stats
 
 from sparsemean import certify, load, plan, sparse_mean
-from sparsemean._report import wording
 from sparsemean._stats import planning
 from sparsemean._stats.decision import OfRows, Rule, probabilities, rejected
 from sparsemean._util.plans import BadRows
 from sparsemean.errors import InputError
+from sparsemean.result._report import wording
 
 SHARE = 0.25
 """Of values above the quantile that is tested."""

@@ -15,7 +15,7 @@ import pytest
 from sparsemean import plan, simulate, sparse_mean
 from sparsemean._data import as_table
 from sparsemean._fit.two_sample import compare
-from sparsemean._report.page import environment
+from sparsemean.result._report.page import environment
 
 from command import expect as run
 
@@ -137,11 +137,11 @@ BAD = [
     (["frobnicate"], "No such command 'frobnicate'."),
     (
         ["plan", "19", "20000"],
-        "n must be large enough: got n = 19; nothing can be certified: 19 rows are too few for 20,000 features",
+        "n must be large enough: got n = 19; 19 rows cannot show an effect in any of 20,000 features, whatever",
     ),
     (
         ["plan", "200", "20000", "-e", "0.4"],
-        "contamination must leave enough rows: got 0.4; nothing can be certified: with 80 bad rows among 200",
+        "contamination must leave enough rows: got 0.4; 200 rows, 80 of them assumed bad, cannot show an effect",
     ),
     (["plan", "200", "20", "--level", "2"], "level must be a number between 0 and 1"),
     (["plan", "0", "20"], "n must be a positive integer: got 0"),

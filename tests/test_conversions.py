@@ -10,10 +10,10 @@ from scipy import stats
 
 import sparsemean as sm
 from sparsemean import experiments
-from sparsemean._report.page import page_data
-from sparsemean._report.wording import wording_of
 from sparsemean._stats.decision import error_after_selection
 from sparsemean._stats.effects import CENTRE, MEANS, PAIRS, UNKNOWN
+from sparsemean.result._report.page import page_data
+from sparsemean.result._report.wording import wording_of
 
 SHARES = (0.005, 0.02, 0.08, 0.1, 0.24, 0.26, 0.5, 0.8, 0.89, 0.91, 0.98, 0.995)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations, product
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,10 +16,10 @@ from sparsemean import InputError, SparseMeanDifference, load, sparse_mean
 from sparsemean._data import as_table
 from sparsemean._evidence import groups
 from sparsemean._evidence.groups import RankEvidence
-from sparsemean._evidence.ranks import REST, Contrast, RankTest, WorstCase
+from sparsemean._evidence.ranks import REST, Contrast
 from sparsemean._fit.two_sample import compare
 from sparsemean._stats.decision import decide, rule_of
-from sparsemean._util.plans import BadRows, Shares, Side
+from sparsemean._util.plans import BadRows, Shares
 from sparsemean.result.comparison import Comparison
 
 LABELS = np.array(["a"] * 20 + ["b"] * 35)
@@ -337,7 +337,7 @@ def test_what_survives_is_the_same_whether_it_is_searched_again_or_not() -> None
 
 
 def test_p_within_strata_does_not_fall_where_bad_rows_are_allowed_for() -> None:
-    """Ties cost a factor 2 without bad rows and nothing in the bound with them, which is near the tail at its end.
+    """The bound with bad rows is near the tail at its end.
 
     200 rows of one label and one of the other in each of 12 strata, 60 ones among the 200 and zeros: sums next to the
     largest are far from it, much farther than a bad row of the larger label can move one.
@@ -346,8 +346,5 @@ def test_p_within_strata_does_not_fall_where_bad_rows_are_allowed_for() -> None:
     data = np.tile([0.0] + [1.0] * 60 + [0.0] * 140, 12)[:, np.newaxis]
     found = [fit(data, labels, strata=strata, contamination=(0.0, m / 2400), alternative="greater") for m in range(4)]
     p = [float(each.p_values[0]) for each in found]
-    assert p[0] == pytest.approx(2 * (141 / 201) ** 12, rel=1e-4)
+    assert p[0] == pytest.approx((141 / 201) ** 12, rel=1e-4)
     assert p == sorted(p)
-    (test,) = cast(RankEvidence, found[1].decision.evidence).tests
-    looked = cast(RankTest, test)._largest(WorstCase(BadRows(0, 1), side=Side.UP), None, n_threads=1)
-    assert looked[0] < np.log(p[0]) - 0.6  # what is kept from falling here

@@ -123,7 +123,7 @@ def test_iterations_for_support_and_for_values_are_separate() -> None:
         ({"contamination": 0.5}, "contamination must be 'auto' or a number in [0, 0.5): got 0.5"),
         ({"contamination": "5%"}, "contamination must be 'auto' or a number in [0, 0.5): got '5%'"),
         ({"contamination": float("nan")}, "contamination must be 'auto' or a number in [0, 0.5): got nan"),
-        ({"selection": "lasso"}, "selection must be one of 'fwer', 'fdr', 'fdr_by', 'paper': got 'lasso'"),
+        ({"selection": "lasso"}, "selection must be one of 'fwer', 'fdr', 'fdr_by', 'maxt', 'paper': got 'lasso'"),
         ({"level": 0}, "level must be a number between 0 and 1, both excluded: got 0"),
         ({"level": 1e-320}, "level must be at least 1e-100: got 1e-320"),
         ({"buckets": 3}, "option must be one of alternative, bucket_sizes, contamination, device, groups"),

@@ -11,11 +11,11 @@ import specification
 from scipy import sparse, stats
 
 from sparsemean import Estimate, SparseMean, SparseMeanDifference, load, simulate, sparse_mean
-from sparsemean._counts import engines
 from sparsemean._data import as_table, source
 from sparsemean._data.source import Along, Array, Dense, Source
 from sparsemean._data.table import Table
 from sparsemean._evidence import signs
+from sparsemean._evidence.counting import engines
 from sparsemean._evidence.ranks import LOG_2
 from sparsemean._fit.one_sample import fit
 from sparsemean._fit.refinement import refined

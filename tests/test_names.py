@@ -16,11 +16,11 @@ import pytest
 
 import sparsemean as sm
 from sparsemean._fit.write import write
-from sparsemean._report import page as report_page
-from sparsemean._report.page import HERE, page_data, page_wording
-from sparsemean._report.summary import as_html
 from sparsemean._util.files import write_csv
 from sparsemean.errors import CONTROLS, visible
+from sparsemean.result._report import page as report_page
+from sparsemean.result._report.page import HERE, page_data, page_wording
+from sparsemean.result._report.summary import as_html
 
 from command import expect
 

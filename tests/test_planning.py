@@ -118,13 +118,13 @@ def test_thresholds_are_those_of_the_fit() -> None:
     [
         (
             {"n": 12, "d": 500},
-            "n must be large enough: got n = 12; nothing can be certified: 12 rows are too few for 500 features",
+            "n must be large enough: got n = 12; 12 rows, 1 of them assumed bad, cannot show an effect in any of 500",
         ),
         (
             {"n": 100, "d": 500, "contamination": 0.45},
-            "contamination must leave enough rows: got 0.45; nothing can be certified: with 45 bad rows among 100",
+            "contamination must leave enough rows: got 0.45; 100 rows, 45 of them assumed bad, cannot show an effect",
         ),
-        ({"n": (20, 20), "d": 1000, "contamination": 0.2}, "contamination must leave enough rows: got 0.2; nothing"),
+        ({"n": (20, 20), "d": 1000, "contamination": 0.2}, "contamination must leave enough rows: got 0.2; 20 ag"),
         ({"n": (20, 20), "d": 10, "test": "ranks"}, "test must be left out where two groups are planned: got 'ranks'"),
         ({"n": 10**10, "d": 5, "test": "ranks"}, "n must be at most 1,000,000,000 with test='ranks'"),
         ({"n": 100, "d": 5, "min_effect": -1}, "min_effect must be a number of at least 0: got -1"),
@@ -149,10 +149,11 @@ def test_the_nearest_feasible_plan_is_feasible() -> None:
     with pytest.raises(InputError) as caught:
         sm.plan(100, 500, contamination=0.45)
     nearest = float(str(caught.value).split("(contamination ")[1].split(")")[0])
+    assert sm.plan(100, 500, contamination=nearest).bad_rows == 28
     assert sm.plan(100, 500, contamination=nearest).detectable_effect > 0
     with pytest.raises(InputError) as few:
         sm.plan(12, 500, contamination=0.0)
-    rows = int(str(few.value).split("; at least ")[1].split()[0])
+    rows = int(str(few.value).split(" is needed. ")[1].split()[0])
     assert sm.plan(rows, 500, contamination=0.0).detectable_effect > 0
 
 

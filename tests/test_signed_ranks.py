@@ -11,9 +11,9 @@ import pytest
 from scipy import stats
 
 from sparsemean import certify, sparse_mean
-from sparsemean._evidence.signed_ranks import DOWN, UP, SignedRankEvidence, rank_sums
+from sparsemean._evidence.signed_ranks import DOWN, UP, SignedRankEvidence, larger_side, rank_sums
 from sparsemean._stats.decision import Stage
-from sparsemean._stats.signed_ranks import caps_of, log_tails, rank_stages, score_sums, slack_of
+from sparsemean._stats.signed_ranks import REPEAT_SHARE, caps_of, log_tails, rank_stages, score_sums, slack_of
 from sparsemean._util.plans import BadRows
 from sparsemean._util.records import NO_END
 
@@ -146,16 +146,10 @@ def test_slack_is_attained(m: int, long_version: bool) -> None:
 def evidence_of(X: np.ndarray, *, alternative: str = "two-sided", error: float = 1.0) -> SignedRankEvidence:
     """Ranks of all columns, none of which a filter keeps out."""
     n, d = X.shape
-    sums = (rank_sums(X, caps_of(n)),)
-    return SignedRankEvidence(
-        n,
-        d,
-        rank_stages(n, error=error, sides=2 if alternative == "two-sided" else 1),
-        np.arange(d),
-        np.full(d, n),
-        sums,
-        {"two-sided": (UP, DOWN), "greater": (UP,), "less": (DOWN,)}[alternative],
-    )
+    sides = {"two-sided": (UP, DOWN), "greater": (UP,), "less": (DOWN,)}[alternative]
+    sums = larger_side([rank_sums(X, caps_of(n))] * len(sides), sides, -(-n // REPEAT_SHARE))
+    stages = rank_stages(n, error=error, sides=len(sides))
+    return SignedRankEvidence(n, d, stages, np.arange(d), np.full(d, n), sums, len(sides))
 
 
 def with_places(evidence: SignedRankEvidence, places: tuple[int, ...]) -> SignedRankEvidence:
@@ -216,6 +210,29 @@ def test_with_bad_rows_p_is_no_smaller_than_that_of_clean_rows(alternative: str,
                 places = next(places for last, places in observed.stages if m <= last)
                 before = with_places(evidence_of(clean, alternative=alternative, error=error), places).log_p(0)
                 assert (observed.log_p(m) >= before[of] - 1e-12).all()
+
+
+@pytest.mark.parametrize("effect", [0.0, 1.0])
+def test_the_side_with_the_smaller_sum_has_no_p_below_one(effect: float) -> None:
+    """Two sides have twice the p-value of the one that is looked at: of all values from a grid, ties and zeros too."""
+    for n in range(1, 8):
+        X = np.array(list(combinations_with_replacement(np.arange(-3.0, 4), n))).T
+        every = np.arange(X.shape[1])
+        sums = [rank_sums(X - by, caps_of(n), keep_zeros=effect > 0) for by in (effect, -effect)]
+        for error in (1.0, 0.2):
+            both, up, down = (
+                SignedRankEvidence(
+                    n, every.size, rank_stages(n, error=error, sides=2), every, np.full(every.size, n),
+                    larger_side(parts, sides, -(-n // REPEAT_SHARE)), len(sides), ties_against=effect > 0,
+                )
+                for parts, sides in ((sums, (UP, DOWN)), (sums[:1], (UP,)), (sums[1:], (DOWN,)))
+            )  # fmt: skip
+            for evidence in (lambda e: e, lambda e: e.beyond((BadRows(0, 1),))):
+                for m in range(1, n // 2 + 1):
+                    each = evidence(up).log_p(m), evidence(down).log_p(m)
+                    assert (np.maximum(*each) == 0).all()
+                    expected = np.minimum(0.0, np.minimum(*each) + np.log(2))
+                    np.testing.assert_array_equal(evidence(both).log_p(m), expected)
 
 
 @pytest.mark.parametrize("alternative", ["two-sided", "greater"])

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from sparsemean._data.source import runs
-from sparsemean._evidence import signed_ranks
-from sparsemean._evidence.signed_ranks import SignedRankEvidence, rank_sums
+from sparsemean._evidence.signed_ranks import DOWN, UP, SignedRankEvidence, larger_side, rank_sums
 from sparsemean._kernels.memory_layout import strided
 from sparsemean._stats.arrays import middle
 from sparsemean._stats.buckets import assign_block_buckets
 from sparsemean._stats.descent import top_eigenpairs
 from sparsemean._stats.signed_ranks import caps_of, rank_stages
+from sparsemean._util.plans import BadRows
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64])
@@ -39,25 +39,30 @@ def test_runs_cover_what_is_wanted_once(gap: int, most: int) -> None:
     assert runs(columns[:0], gap, most) == []
 
 
-@pytest.mark.parametrize("asked", [1, 2, 8])
-@pytest.mark.parametrize("n", [30, 200, 600])
-def test_the_last_number_of_bad_rows_is_that_of_asking_for_each(
-    n: int, asked: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(signed_ranks, "ASKED", asked)
-    X = np.random.default_rng(n).standard_t(3, (n, 6)) + np.array([0.0, 0.2, 0.5, 1.0, 3.0, -2.0])
-    passing = np.array([n, n, n, 3, n, n])
-    evidence = SignedRankEvidence(
-        n, 6, rank_stages(n, error=0.05, sides=2), np.arange(6), passing, (rank_sums(X, caps_of(n)),)
-    )
-    every, most = np.arange(6), n // 2
-    p = np.stack([evidence.log_p(m, every) for m in range(most + 1)])
-    last = {}
-    for error in (1e-4, 1e-3, 0.04):
-        reached = (p <= np.log(error)) & (np.arange(most + 1)[:, np.newaxis] <= passing)
-        last[error] = np.logical_and.accumulate(reached).sum(axis=0) - 1
-        np.testing.assert_array_equal(evidence.last(error, every), last[error])
-    np.testing.assert_array_equal(evidence.last(0.04, every, last[1e-3]), last[0.04])
+@pytest.mark.parametrize("kind", ["values", "ties", "gaps", "one side", "effect", "beyond"])
+@pytest.mark.parametrize("n", [2, 9, 30, 200, 300, 600])
+def test_the_last_number_of_bad_rows_is_that_of_asking_for_each(n: int, kind: str) -> None:
+    d, rng = 40, np.random.default_rng(n)
+    X = rng.standard_t(3, (n, d)) + np.repeat([0.0, 0.2, -0.5, 1.0, 3.0, -2.0, 0.3, 1.0], 5)
+    if kind == "ties":  # some repeats to very many, and zeros
+        digits = np.repeat([0, 1, 2, 3], 10)
+        X = np.where(rng.random((n, d)) < np.tile([0.02, 0.1, 0.3, 1.0], 10), np.round(X * 2**digits) / 2**digits, X)
+    if kind in ("gaps", "beyond"):
+        X[rng.random((n, d)) < 0.2] = np.nan
+    passing, sides = np.where(np.arange(d) % 5 == 3, 3, n), (UP,) if kind == "one side" else (UP, DOWN)
+    shifts = (-0.1, 0.1) if kind == "effect" else (0,) * len(sides)
+    sums = larger_side([rank_sums(X + by, caps_of(n), keep_zeros=by != 0) for by in shifts], sides, -(-n // 10))
+    stages, start = rank_stages(n, error=0.05, sides=len(sides)), n // 15 if kind == "beyond" else 0
+    evidence = SignedRankEvidence(n, d, stages, np.arange(d), passing, sums, len(sides), ties_against=kind == "effect")
+    if kind == "beyond":
+        evidence = evidence.beyond((BadRows(0, start),))
+    every, bad = np.arange(d), np.arange(start, n // 2 + 1)
+    p = np.stack([evidence.log_p(m, every) for m in bad])
+    for error in (1e-9, 1e-4, 1e-3, 0.04, 0.3):
+        reached = (p <= np.log(error)) & (bad[:, np.newaxis] <= passing)
+        last = np.logical_and.accumulate(reached).sum(axis=0) - 1
+        np.testing.assert_array_equal(evidence.last(error, every), last)
+        np.testing.assert_array_equal(evidence.last(error, every[::-3]), last[::-3])
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32])

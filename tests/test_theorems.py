@@ -11,7 +11,19 @@ import pytest
 from specification import subgm
 
 import sparsemean as sm
-from sparsemean._fit.theorems import CONVERGENCE, FULL, LOWER_BOUND, MEDIAN_OF_MEANS, theorem_rows, window
+from sparsemean._fit.theorems import (
+    CONVERGENCE,
+    DIMENSIONS,
+    FULL,
+    GAUSSIAN_THIRD,
+    LOWER_BOUND,
+    MEDIAN_OF_MEANS,
+    SAMPLE_SIZE,
+    STABILITY,
+    THIRD_MOMENTS,
+    theorem_rows,
+    window,
+)
 from sparsemean.errors import InputError
 
 HOLDS, FAILS = "(holds)", "(does not hold)"
@@ -75,15 +87,106 @@ def test_third_moments_ask_for_a_small_contamination_whatever_the_law() -> None:
     assert np.min(third / second**1.5) >= 1
 
 
-def test_without_bad_rows_only_the_median_of_means_is_left() -> None:
+def test_without_bad_rows_only_medians_of_means_are_left() -> None:
     rows = rows_of(MEDIAN_OF_MEANS, n=2000, d=500, contamination=0.0)
     np.testing.assert_allclose(
         list(rows.values()),
         [32 * math.log(20), 4 * math.sqrt(2 / 2000) + 16 * math.sqrt(math.log(20) / 2000)],
     )
-    assert len(theorem_rows(2000, 500, contamination=0.0, k=1, sigma=1.0, delta=0.05)) == 2
+    rows = rows_of(DIMENSIONS, n=2000, d=500, contamination=0.0)
+    each = 4 * math.sqrt(2 / 2000) + 16 * math.sqrt(math.log(10_000) / 2000)
+    np.testing.assert_allclose(list(rows.values()), [32 * math.log(10_000), each, math.sqrt(500) * each])
+    assert len(theorem_rows(2000, 500, contamination=0.0, k=1, sigma=1.0, delta=0.05)) == 5
     assert verdicts(rows_of(MEDIAN_OF_MEANS, n=60, d=5, contamination=0.1)) == [FAILS]
     assert list(rows_of(LOWER_BOUND, n=60, d=5, contamination=0.04, sigma=3.0).values()) == pytest.approx([0.6])
+
+
+# What the paper takes from others.
+
+
+def test_rows_beside_the_theorems_are_those_of_the_paper() -> None:
+    """By hand: n = 600, d = 100, ε = .1, k = 4, δ = .05, σ = 2."""
+    asked = {"n": 600, "d": 100, "contamination": 0.1, "sigma": 2.0}
+    each = 4 * math.sqrt(2) * (math.sqrt(0.1) + math.sqrt(1 / 600)) + 16 * math.sqrt(math.log(2000) / 600)
+    rows = rows_of(DIMENSIONS, **asked)
+    np.testing.assert_allclose(list(rows.values()), [240 + 32 * math.log(2000), 2 * each, 20 * each])
+    assert verdicts(rows) == [HOLDS]
+    turns = 0.05 * math.exp((600 - 240) / 32)  # the number of features at which J reaches n
+    assert verdicts(rows_of(DIMENSIONS, **{**asked, "d": math.floor(turns)})) == [HOLDS]
+    assert verdicts(rows_of(DIMENSIONS, **{**asked, "d": math.ceil(turns)})) == [FAILS]
+    order = math.sqrt(0.1) + math.sqrt(4 / 600) + math.sqrt(math.log(20) / 600)
+    np.testing.assert_allclose(list(rows_of(STABILITY, **asked).values()), [2 * order, 4 * math.sqrt(0.2 / 0.8)])
+    rho = 2 * math.sqrt(2 / math.pi)
+    expected = [4 * (0.04 * rho) ** (1 / 3) / 0.8, (0.01 * rho) ** (1 / 3)]
+    np.testing.assert_allclose(list(rows_of(THIRD_MOMENTS, **asked).values()), expected)
+    assert pytest.approx(rho) == GAUSSIAN_THIRD
+    (size,) = rows_of(SAMPLE_SIZE, **asked).values()
+    log_supports = math.log(math.comb(100, 4))  # k·ln(d/k) is their logarithm, but for k
+    assert log_supports - 4 <= size * 0.1 - math.log(2000) <= log_supports
+    assert rows_of(SAMPLE_SIZE, **{**asked, "k": 100}).popitem()[1] == pytest.approx(math.log(2000) / 0.1)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_medians_of_means_err_by_less_than_the_bound_whatever_bad_rows_are(seed: int) -> None:
+    """Skewed and heavy noise of variance 1; all bad rows on one side, one in each bucket: the most they can spoil."""
+    n, d, epsilon, delta = 4000, 50, 0.02, 0.05
+    rng = np.random.default_rng(seed)
+    X = np.hstack([rng.exponential(size=(n, d // 2)) - 1, rng.standard_t(3, (n, d // 2)) / math.sqrt(3)])
+    (buckets, *_), (largest, together) = (
+        list(rows_of(DIMENSIONS, n=n, d=d, contamination=epsilon, delta=delta).values())[at]
+        for at in (slice(0, 1), slice(1, 3))
+    )
+    J = math.ceil(buckets)
+    X[:: n // J][: round(epsilon * n)] = 1e6
+    error = np.median(X[: n // J * J].reshape(J, n // J, d).mean(axis=1), axis=0)
+    assert 0 < np.abs(error).max() <= largest
+    assert np.linalg.norm(error) <= together
+
+
+def laws(rng: np.random.Generator) -> Any:
+    """Return values, and two laws on them."""
+    values = rng.standard_normal(6) * np.exp(2 * rng.standard_normal(6))
+    return values, *rng.dirichlet(np.full(6, 0.4), 2)
+
+
+def moments(values: Any, law: Any) -> tuple[float, float, float]:
+    mean = values @ law
+    return mean, (values - mean) ** 2 @ law, np.abs(values - mean) ** 3 @ law
+
+
+def test_means_of_laws_that_share_mass_are_as_near_as_is_said() -> None:
+    """Never beyond 2σ√(τ/(1 − τ)) and 2σ(ρτ²)^⅓/(1 − τ), τ = 2ε the distance of the laws; the first is attained."""
+    rng = np.random.default_rng(0)
+    for _ in range(5000):
+        values, first, second = laws(rng)
+        mixed = 0.9 * rng.random()
+        second = mixed * first + (1 - mixed) * second
+        (mean, variance, third), (other, *others) = moments(values, first), moments(values, second)
+        tau, sigma = 0.5 * np.abs(first - second).sum(), math.sqrt(max(variance, others[0]))
+        rho = max(third, others[1]) / sigma**3
+        at = {"n": 10**9, "d": 1, "k": 1, "contamination": tau / 2, "sigma": sigma}
+        apart = abs(mean - other)
+        assert apart <= list(rows_of(STABILITY, **at).values())[1] * (1 + 1e-9)
+        most = next(iter(rows_of(THIRD_MOMENTS, **at).values())) * (rho / GAUSSIAN_THIRD) ** (1 / 3)
+        assert apart <= most * (1 + 1e-9)
+    for tau in (0.02, 0.3):  # the mass that is not shared at one point, on either side
+        values = np.array([-1.0, 0.0, 1.0]) / math.sqrt(tau * (1 - tau))
+        laws_ = np.array([[0, 1 - tau, tau], [tau, 1 - tau, 0]])
+        (mean, variance, _), (other, *_) = (moments(values, law) for law in laws_)
+        at = {"n": 10**9, "d": 1, "k": 1, "contamination": tau / 2, "sigma": math.sqrt(variance)}
+        assert mean - other == pytest.approx(list(rows_of(STABILITY, **at).values())[1])
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.01, 0.2])
+def test_no_estimator_tells_two_laws_of_small_third_moments_apart(epsilon: float) -> None:
+    """0, and 0 but for a share ε at σ(ρ/ε)^⅓: variance and third moment are small enough, and means twice as far."""
+    rho, sigma = GAUSSIAN_THIRD, 3.0
+    jump = sigma * (rho / epsilon) ** (1 / 3)
+    mean, variance, third = moments(np.array([0.0, jump]), np.array([1 - epsilon, epsilon]))
+    assert variance <= sigma**2
+    assert third <= rho * sigma**3
+    least = list(rows_of(THIRD_MOMENTS, n=100, d=5, contamination=epsilon, sigma=sigma).values())[1]
+    assert mean / 2 == pytest.approx(least)
 
 
 # The settings of Theorem 1.

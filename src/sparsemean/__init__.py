@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sparsemean import baselines, datasets, experiments, federated, plots, simulate, studies, tl
-    from sparsemean._counts.merging import merge
-    from sparsemean._counts.sketch import Sketch, sketch
-    from sparsemean._counts.sketch_file import load_sketch
+    from sparsemean._evidence.counting.merging import merge
+    from sparsemean._evidence.counting.sketch import Sketch, sketch
+    from sparsemean._evidence.counting.sketch_file import load_sketch
     from sparsemean._fit.certifying import Certified, certify
     from sparsemean._fit.one_sample import sparse_mean
     from sparsemean._fit.power import plan
@@ -58,15 +58,15 @@ _HOMES = {
     "Estimate": "result",
     "InputError": "errors",
     "Plan": "_util.plans",
-    "Sketch": "_counts.sketch",
+    "Sketch": "_evidence.counting.sketch",
     "SparseMean": "estimators",
     "SparseMeanDifference": "estimators",
     "certify": "_fit.certifying",
     "load": "_fit.storage",
-    "load_sketch": "_counts.sketch_file",
-    "merge": "_counts.merging",
+    "load_sketch": "_evidence.counting.sketch_file",
+    "merge": "_evidence.counting.merging",
     "plan": "_fit.power",
-    "sketch": "_counts.sketch",
+    "sketch": "_evidence.counting.sketch",
     "sparse_mean": "_fit.one_sample",
 }
 _ROOMS = {"baselines", "datasets", "experiments", "federated", "plots", "simulate", "studies", "tl"}

@@ -6,7 +6,7 @@ import numpy as np
 
 from sparsemean._cli import benchmarks
 from sparsemean._cli.benchmarks import scale
-from sparsemean._counts.merging import add_sketches
+from sparsemean._evidence.counting.merging import add_sketches
 
 
 def test_quick_rows_are_measured_and_promise_nothing() -> None:

@@ -17,11 +17,11 @@ import pytest
 from clusters import MANY, local_workers
 
 from sparsemean import simulate, sparse_mean
-from sparsemean._counts.engines import Engine, engine_of
 from sparsemean._data import as_table, open_file
 from sparsemean._data import dask as files
 from sparsemean._data import dask as source
 from sparsemean._data.table import NOTHING
+from sparsemean._evidence.counting.engines import Engine, engine_of
 from sparsemean._fit.one_sample import fit
 from sparsemean._stats.buckets import assign_block_buckets, assign_paper_buckets
 from sparsemean._util.records import BucketSpec, Partition

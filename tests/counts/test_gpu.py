@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
-from sparsemean._counts.engines import Engine
-from sparsemean._counts.engines import gpu as engine
 from sparsemean._data import as_table, open_file
 from sparsemean._data.gpu import sent
+from sparsemean._evidence.counting.engines import Engine
+from sparsemean._evidence.counting.engines import gpu as engine
 from sparsemean._fit.one_sample import fit
 from sparsemean._stats.arrays import on_device, on_host
 from sparsemean._stats.buckets import assign_block_buckets
@@ -113,7 +113,7 @@ def test_pieces_of_rows_add_up(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> No
     """A source that lies by rows sends stripes of rows, each dealt by its own part of the partition."""
     from scipy import sparse
 
-    monkeypatch.setattr("sparsemean._counts.engines.AT_ONCE", 64 * 20 * 8)
+    monkeypatch.setattr("sparsemean._evidence.counting.engines.AT_ONCE", 64 * 20 * 8)
     X = problem(n=500, d=20).round()
     table = as_table(sparse.csr_array(X))
     dealt = assign_block_buckets(500, (1, 2, 4), seed=0)

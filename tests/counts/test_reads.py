@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from sparsemean import simulate
-from sparsemean._counts import engines
 from sparsemean._data import as_table, source
 from sparsemean._data.source import Along, Array, Dense, Source
 from sparsemean._data.table import Table
+from sparsemean._evidence.counting import engines
 from sparsemean._evidence.signed_ranks import SignedRankEvidence
 from sparsemean._fit.one_sample import fit, prepare
 from sparsemean._fit.two_sample import compare

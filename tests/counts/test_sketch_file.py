@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from sparsemean import InputError, Sketch, load_sketch, sketch, sparse_mean
-from sparsemean._counts import sketch_file
+from sparsemean._evidence.counting import sketch_file
 
 from fuzzed import damaged
 

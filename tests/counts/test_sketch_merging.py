@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sparsemean import InputError, merge, sketch
-from sparsemean._counts import merging, sketch_file
+from sparsemean._evidence.counting import merging, sketch_file
 
 X = np.random.default_rng(0).normal(size=(200, 4))
 NAMES = ["a", "b", "c", "d"]

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sparsemean._counts import merging
-from sparsemean._counts.engines import Engine
-from sparsemean._counts.sketch import ConstantColumns, Sketch, sketch_rows
 from sparsemean._data import as_table
+from sparsemean._evidence.counting import merging
+from sparsemean._evidence.counting.engines import Engine
+from sparsemean._evidence.counting.sketch import ConstantColumns, Sketch, sketch_rows
 from sparsemean._kernels import reference
 from sparsemean._stats.buckets import assign_block_buckets, assign_places, assign_ranges, block_positions
 from sparsemean._util.records import BLOCK, BucketSpec, Counts

@@ -96,7 +96,7 @@ def test_types_and_compression(form: str, dtype: str, tmp_path: Path) -> None:
 
 
 def test_pieces_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_data.source", "_data.chunked", "_counts.engines"):
+    for name in ("_data.source", "_data.chunked", "_evidence.counting.engines"):
         monkeypatch.setattr(f"sparsemean.{name}.AT_ONCE", 12_000)
     for form in ("csr", "csc"):
         table = open_file(written(tmp_path / f"{form}.h5ad", form))

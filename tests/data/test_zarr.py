@@ -71,7 +71,7 @@ def test_every_type(dtype: str, zarr_format: int, tmp_path: Path) -> None:
 def test_stripes_of_rows_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("chunked.AT_ONCE", "source.AT_ONCE"):
         monkeypatch.setattr(f"sparsemean._data.{name}", 100 * 61 * 8)
-    monkeypatch.setattr("sparsemean._counts.engines.AT_ONCE", 100 * 61 * 8)
+    monkeypatch.setattr("sparsemean._evidence.counting.engines.AT_ONCE", 100 * 61 * 8)
     table = open_file(written(tmp_path / "x.zarr", chunks=(32, 61)))
     assert (table.source.along, table.source.grain) == ("rows", 32)
     same_fit(table, X)

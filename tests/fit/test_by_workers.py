@@ -12,9 +12,9 @@ import pytest
 from clusters import local_workers
 
 from sparsemean import simulate, sparse_mean
-from sparsemean._counts.engines import Engine, engine_of
 from sparsemean._data import as_table
 from sparsemean._data import dask as source
+from sparsemean._evidence.counting.engines import Engine, engine_of
 from sparsemean._fit import by_workers
 from sparsemean._fit import data as fit_data
 from sparsemean._fit.by_workers import CodedColumns, Columns

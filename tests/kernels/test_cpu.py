@@ -11,7 +11,7 @@ import pytest
 import specification
 
 from sparsemean import _kernels
-from sparsemean._kernels import centres, columns, cpu, reference
+from sparsemean._kernels import centres, columns, cpu, loops, reference
 from sparsemean._kernels.memory_layout import count_threads
 from sparsemean._stats.buckets import assign_block_buckets, assign_paper_buckets
 from sparsemean._util.records import Counts, Partition
@@ -49,7 +49,7 @@ def test_walk_equals_the_plain_iteration_bit_for_bit(seed: int) -> None:
     means = specification.bucket_means(problem.X, assign_paper_buckets(problem.X.shape[0], problem.n_buckets, seed))
     times = (0, 1, 2, 57, 200, 600)
     np.testing.assert_array_equal(
-        columns.subgm(means, alpha=1e-5, eta=0.05, times=times),
+        loops.subgm(means, alpha=1e-5, eta=0.05, times=times),
         specification.subgm(means, alpha=1e-5, eta=0.05, times=times),
     )
 
@@ -201,4 +201,4 @@ def test_walks_over_many_equal_values() -> None:
     means[:, 4] += 0.5
     settings = {"alpha": 1e-5, "eta": 0.05, "times": (1, 50, 400)}
     expected = specification.subgm(means, **settings)
-    np.testing.assert_allclose(columns.subgm(means, **settings), expected, rtol=1e-12, atol=1e-18)
+    np.testing.assert_allclose(loops.subgm(means, **settings), expected, rtol=1e-12, atol=1e-18)

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from sparsemean import SparseMeanDifference, certify
-from sparsemean._counts.engines import Engine, gpu
 from sparsemean._data import as_table
 from sparsemean._evidence import ranks
+from sparsemean._evidence.counting.engines import Engine, gpu
 from sparsemean._kernels import NotFiniteError, gpu_blocks, groups
 from sparsemean._kernels.groups import REST, UNWANTED
 from sparsemean._kernels.rounding import DOUBLE, SINGLE, snapped

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sparsemean._counts.engines import Engine, engine_of
 from sparsemean._data import as_table
+from sparsemean._evidence.counting.engines import Engine, engine_of
 from sparsemean._kernels import NotFiniteError, groups, reference
 from sparsemean._util.records import CellCounts, IntArray
 from sparsemean.errors import InputError

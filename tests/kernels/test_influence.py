@@ -11,9 +11,9 @@ import pytest
 import specification
 from scipy import sparse
 
-from sparsemean._counts.engines import engine_of
 from sparsemean._data import as_table, open_file
 from sparsemean._data.gpu import sent
+from sparsemean._evidence.counting.engines import engine_of
 from sparsemean._kernels import NotFiniteError, influence
 from sparsemean._stats.arrays import on_host
 from sparsemean.errors import InputError
@@ -131,7 +131,7 @@ def test_every_engine_gives_the_same_sums(gaps: bool, some: bool) -> None:
 @needs_compiler
 @pytest.mark.parametrize("gaps", [False, True])
 def test_a_device_gives_the_same_sums(cupy: Any, gaps: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sparsemean._counts.engines import gpu
+    from sparsemean._evidence.counting.engines import gpu
 
     monkeypatch.setattr(gpu, "CONVERTED_BYTES", 8 * 300 * 7)
     monkeypatch.setattr(influence, "EXACT_ROWS", 70)

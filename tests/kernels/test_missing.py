@@ -8,7 +8,8 @@ import specification
 
 from sparsemean import _kernels
 from sparsemean._kernels import cpu, reference
-from sparsemean._kernels.columns import level_means, subgm
+from sparsemean._kernels.columns import level_means
+from sparsemean._kernels.loops import subgm
 from sparsemean._stats.buckets import assign_block_buckets, assign_paper_buckets
 from sparsemean._util.records import Counts, Partition
 

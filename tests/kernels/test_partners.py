@@ -31,7 +31,7 @@ from command import expect as run
 Arguments = tuple[Any, ...]
 MODULES = (
     "cells", "centres", "columns", "cpu", "groups", "influence", "loops",
-    "rank_tails", "rank_transforms", "rounding", "signed_ranks", "sparse",
+    "rank_tails", "rank_transforms", "rounding", "signed_ranks", "sparse", "tied_tails",
 )  # fmt: skip
 
 
@@ -269,6 +269,17 @@ def texts(rng: np.random.Generator, n: int, _: str) -> Iterator[Arguments]:
             )  # fmt: skip
 
 
+def levels(rng: np.random.Generator, n: int, _: str) -> Iterator[Arguments]:
+    for strata in (1, 2):
+        for most in (1, 5):
+            times = rng.integers(1, most + 1, (strata, n + 1)).astype(np.float64)
+            scores = 2 * np.cumsum(times, axis=1) - times + 1
+            drawn = np.maximum(1.0, np.rint(times.sum(axis=1) * rng.uniform(0.1, 0.6, strata)))
+            mean = float(np.sum(drawn * np.sum(scores * times, axis=1) / times.sum(axis=1)))
+            ends = (n + 1) * np.arange(strata + 1)
+            yield scores.ravel(), times.ravel(), ends, drawn, np.rint(mean) + float(rng.integers(1, 3 * n + 2))
+
+
 CASES: dict[str, Callable[[np.random.Generator, int, str], Iterator[Arguments]]] = {
     "cells.read_lines": texts,
     "centres.count_sums": pair_sums,
@@ -292,6 +303,7 @@ CASES: dict[str, Callable[[np.random.Generator, int, str], Iterator[Arguments]]]
     "signed_ranks.lower_ends": ends,
     "signed_ranks.next_mean": means,
     "signed_ranks.sum_above": above,
+    "tied_tails.log_tied_tail": levels,
     "columns.follow": follows,
     "columns.look": looks,
 }
@@ -330,6 +342,7 @@ PLAIN_NUMBERS = (
     "rank_tails.tilted",
     "rank_transforms.summed",
     "rank_transforms.weigh",
+    "tied_tails.log_tied_tail",
 )
 """Kernels that are not given values of any kind."""
 
@@ -348,7 +361,7 @@ def test_a_partner_gives_the_same_bits(name: str, kind: str) -> None:
             if name == "cells.read_lines":
                 agree(answers, ours, theirs)
                 continue
-            if name == "centres.student_sums":
+            if name in ("centres.student_sums", "tied_tails.log_tied_tail"):
                 np.testing.assert_allclose(*answers, rtol=1e-12, atol=1e-12)
                 continue
             if name == "centres.locate_rows":

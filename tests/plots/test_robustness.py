@@ -9,8 +9,8 @@ import pytest
 from matplotlib.axes import Axes
 
 from sparsemean import Estimate, simulate, sparse_mean
-from sparsemean._report.plot_data import lost_at, planned_share
 from sparsemean._util.plans import BadRows, GroupSizes
+from sparsemean.result._report.plot_data import lost_at, planned_share
 
 
 def curve(ax: Axes) -> np.ndarray:

@@ -81,5 +81,5 @@ def test_a_plot_that_fails_leaves_no_figure(groups: Estimate) -> None:
 
 
 def test_pages_and_plots_are_imported_without_matplotlib() -> None:
-    code = "import sys, sparsemean.plots, sparsemean._report.page; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, sparsemean.plots, sparsemean.result._report.page; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

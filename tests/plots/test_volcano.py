@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 
 from sparsemean import Estimate, sparse_mean
-from sparsemean._report.plot_data import rejection_p
+from sparsemean.result._report.plot_data import rejection_p
 
 
 def points(ax: Axes, marker: str) -> np.ndarray:

@@ -14,9 +14,9 @@ import pytest
 from compared import changed
 
 from sparsemean import Estimate, SparseMeanDifference
-from sparsemean._report import page, summary
-from sparsemean._report.verdict import MOST_TESTS
 from sparsemean.errors import InputError
+from sparsemean.result._report import page, summary
+from sparsemean.result._report.verdict import MOST_TESTS
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from sparsemean import Estimate, SparseMean, load, simulate, sparse_mean
-from sparsemean._report import page
-from sparsemean._report.plot_data import count_on_grid
 from sparsemean._util.checks import Bunch
+from sparsemean.result._report import page
+from sparsemean.result._report.plot_data import count_on_grid
 
 
 def content_of(estimate: Estimate, **names: Any) -> dict[str, Any]:

@@ -11,17 +11,17 @@ import pytest
 from compared import changed
 
 from sparsemean import Estimate
-from sparsemean._report.columns import cell_text, described_columns
-from sparsemean._report.guarantees import guarantees_of
-from sparsemean._report.page import page_data, page_of, page_wording
-from sparsemean._report.summary import fragment, summary
-from sparsemean._report.verdict import worst_first
-from sparsemean._report.wording import percent, wording_of
 from sparsemean._stats.effects import group_effects
 from sparsemean._stats.planning import of_question
 from sparsemean._stats.row_scores import LABEL
 from sparsemean._util.checks import Bunch
 from sparsemean._util.plans import BadRows, GroupSizes, Side
+from sparsemean.result._report.columns import cell_text, described_columns
+from sparsemean.result._report.guarantees import guarantees_of
+from sparsemean.result._report.page import page_data, page_of, page_wording
+from sparsemean.result._report.summary import fragment, summary
+from sparsemean.result._report.verdict import worst_first
+from sparsemean.result._report.wording import percent, wording_of
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 

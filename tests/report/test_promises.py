@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from sparsemean import Estimate, SparseMean, simulate, sparse_mean
-from sparsemean._report import page
-from sparsemean._report.columns import cell_text
-from sparsemean._report.guarantees import MISSING, SAME, SHOPPED, false_features, guarantees_of
-from sparsemean._report.wording import RULES, SYMMETRIC, percent, wording_of
 from sparsemean._stats.nulls import KURTOSIS, SCALE_SHARE
 from sparsemean._stats.planning import SELECTIONS, plan_fit
 from sparsemean._util.checks import Bunch
+from sparsemean.result._report import page
+from sparsemean.result._report.columns import cell_text
+from sparsemean.result._report.guarantees import MISSING, SAME, SHOPPED, false_features, guarantees_of
+from sparsemean.result._report.wording import RULES, SYMMETRIC, percent, wording_of
 
 DOCUMENTED = " ".join((Path(__file__).parents[2] / "docs" / "guarantees.md").read_text(encoding="utf-8").split())
 RATES = ("not a single selected feature is false", "of the selected features are false")

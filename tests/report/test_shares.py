@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from sparsemean import Estimate, SparseMeanDifference, load, sparse_mean
-from sparsemean._report import page
-from sparsemean._report.plot_data import MOST_STOPS, MOST_VALUES, DecidedAgain, stops_of
 from sparsemean._util.checks import Bunch
 from sparsemean._util.records import FloatArray
+from sparsemean.result._report import page
+from sparsemean.result._report.plot_data import MOST_STOPS, MOST_VALUES, DecidedAgain, stops_of
 
 
 def content_of(estimate: Estimate) -> dict[str, Any]:

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from sparsemean import Estimate, SparseMeanDifference, sparse_mean
-from sparsemean._report.page import HERE, page_data, page_of, page_wording
-from sparsemean._report.summary import selected
-from sparsemean._report.wording import wording_of
+from sparsemean.result._report.page import HERE, page_data, page_of, page_wording
+from sparsemean.result._report.summary import selected
+from sparsemean.result._report.wording import wording_of
 
 SCRIPTS = ("base", "state", "numbers", "axes", "plot", "table", "share", "volcano")
 STUB = """

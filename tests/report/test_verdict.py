@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from sparsemean import Estimate, SparseMean, SparseMeanDifference, simulate, sparse_mean
-from sparsemean._report.guarantees import guarantees_of, terms
-from sparsemean._report.summary import closest, needed
-from sparsemean._report.verdict import verdict
-from sparsemean._report.wording import percent, wording_of
 from sparsemean._stats.decision import harmonic
 from sparsemean._stats.row_scores import FEW, LARGE, TOGETHER
 from sparsemean._util.records import RowScores
+from sparsemean.result._report.guarantees import guarantees_of, terms
+from sparsemean.result._report.summary import closest, needed
+from sparsemean.result._report.verdict import verdict
+from sparsemean.result._report.wording import percent, wording_of
 
 CLEAN = simulate.make_contaminated(600, 100, [1, -0.5, -0.4, 0.3], contamination=0.0, random_state=0).X
 NOISE = np.random.default_rng(0).standard_normal((60, 20))
@@ -209,7 +209,7 @@ def test_what_is_needed_is_what_a_plan_says(contamination: float) -> None:
 def test_where_nothing_is_possible_the_note_says_what_is_needed() -> None:
     estimate = sparse_mean(NOISE[:8], contamination=0.0)
     assert needed(wording_of(estimate)) == ""
-    assert "nothing can be certified: 8 rows are too few" in str(estimate.summary())
+    assert verdict(estimate)[0].startswith("8 rows cannot show an effect in any of 20 features, whatever the data.")
 
 
 def test_after_looking_only_what_is_proved_is_promised(clean: Estimate) -> None:

@@ -14,9 +14,9 @@ import pandas as pd
 import pytest
 
 from sparsemean import Estimate
-from sparsemean._report.page import environment
 from sparsemean._util.checks import Bunch
 from sparsemean.errors import InputError, MissingExtraError, visible
+from sparsemean.result._report.page import environment
 
 from command import expect as run
 

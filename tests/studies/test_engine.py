@@ -89,7 +89,7 @@ def test_a_foreign_file_in_its_place_is_kept_apart(tmp_path: Path) -> None:
     assert store.notes
 
 
-@pytest.mark.parametrize("edited", ["_kernels/cpu.py", "baselines/medians.py", "_report/page.py"])
+@pytest.mark.parametrize("edited", ["_kernels/cpu.py", "baselines/medians.py", "result/_report/page.py"])
 def test_an_edit_of_any_file_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edited: str) -> None:
     before, package = engine.fingerprint(), Path(engine.__file__).parents[1]
     copy = Path(shutil.copytree(package, tmp_path / "sparsemean", ignore=shutil.ignore_patterns("__pycache__")))

@@ -56,8 +56,8 @@ def demo() -> None:
     from sparsemean._data import as_table
     from sparsemean._data.table import as_names
     from sparsemean._fit.two_sample import compare
-    from sparsemean._report.verdict import worst_first
-    from sparsemean._report.wording import wording_of
+    from sparsemean.result._report.verdict import worst_first
+    from sparsemean.result._report.wording import wording_of
 
     began, data = time.perf_counter(), datasets.load_all_sex()
     table = replace(as_table(data.X, data.features), row_names=as_names(data.samples))
@@ -98,7 +98,7 @@ def demo() -> None:
 def plan_command(numbers: tuple[int, ...], two_groups: tuple[int, int] | None, **options: Any) -> None:
     """Say what N rows of D features can show, before any data are seen."""
     from sparsemean._fit.power import plan
-    from sparsemean._report.summary import TextTable, aligned
+    from sparsemean.result._report.summary import TextTable, aligned
 
     wanted = "D alone" if two_groups else "N and D"
     if len(numbers) != (1 if two_groups else 2):

@@ -108,8 +108,8 @@ def report(
     Where that is asked for, print JSON in place of it, of every feature if wanted.
     """
     from sparsemean._fit.write import as_json
-    from sparsemean._report import summary
-    from sparsemean._report.guarantees import seed_decides
+    from sparsemean.result._report import summary
+    from sparsemean.result._report.guarantees import seed_decides
     from sparsemean.result.comparison import tests_of
 
     if json_file == "-":
@@ -131,7 +131,7 @@ def report(
 
 def heading(estimate: Estimate | Comparison, title: str) -> str:
     """Return the line that says what was read."""
-    from sparsemean._report.wording import wording_of
+    from sparsemean.result._report.wording import wording_of
     from sparsemean.result.comparison import tests_of
 
     one = tests_of(estimate)[0]
@@ -141,7 +141,7 @@ def heading(estimate: Estimate | Comparison, title: str) -> str:
 
 def print_details(estimate: Estimate | Comparison, table: Table, opened: float) -> None:
     """Print what was done and is promised, how the file was read and with what the result was made."""
-    from sparsemean._report.summary import below_verdict
+    from sparsemean.result._report.summary import below_verdict
     from sparsemean.result.comparison import tests_of
 
     one = tests_of(estimate)[0]
@@ -301,8 +301,8 @@ def check_outputs(
     Refuse what cannot be written, an input that is not to be ``replaced``, and one file twice, however spelled.
     """
     from sparsemean._fit import write
-    from sparsemean._report.page import check_report
     from sparsemean._util.files import check_writable
+    from sparsemean.result._report.page import check_report
 
     outputs = [(option, Path(target)) for option, target in named if target not in (None, "-")]
     seen: dict[str, str] = {}

@@ -27,9 +27,9 @@ from sparsemean._util.checks import is_auto
 from sparsemean.errors import InputError, visible
 
 if TYPE_CHECKING:
-    from sparsemean._counts.sketch import Sketch
     from sparsemean._data.source import Array
     from sparsemean._data.table import ReadOptions, Table
+    from sparsemean._evidence.counting.sketch import Sketch
     from sparsemean.experiments import Scorecard
     from sparsemean.result import Estimate
     from sparsemean.result.comparison import Comparison
@@ -70,7 +70,7 @@ NEARLY_ALL, MANY = 0.8, 10
     "as look bad."
 )
 @common_options.level
-@click.option("--selection", default="fwer", show_default=True, help="fwer, fdr, fdr_by or paper.")
+@click.option("--selection", default="fwer", show_default=True, help="fwer, fdr, fdr_by, maxt or paper.")
 @click.option("--null", type=float, default=0.0, show_default=True, help="The mean that is tested against.")
 @click.option("--paper", is_flag=True, help="Algorithm 1, Stage 1, as published; --selection is ignored.")
 @click.option(
@@ -313,8 +313,8 @@ def sketch_command(file: Path, out: Path | None, seal: bool, quiet: bool, **opti
     otherwise rows are dealt a little differently, and guarantees stay. Fewer
     than 64 rows cannot be sealed, as counts would give them away.
     """
-    from sparsemean._counts.sketch import sketch
     from sparsemean._data import open_file
+    from sparsemean._evidence.counting.sketch import sketch
 
     target = _target(file, out)
     wanted = common_options.read_options(options)
@@ -363,7 +363,7 @@ def _target(file: Path, out: Path | None) -> Path:
 
 def _held(sketch: Sketch) -> str:
     """Say which rows were seen and which were not, and whether the file holds some as they are."""
-    from sparsemean._counts.sketch import spans
+    from sparsemean._evidence.counting.sketch import spans
 
     said = f"Rows seen: {spans(sketch.ranges)}" + (f"; not seen: {spans(sketch.gaps)}" if sketch.gaps else "")
     if not sketch.rows_kept:
@@ -415,8 +415,8 @@ def merge_command(
     of the rows; only a few columns are read. Without them name --contamination,
     0 if no row is to be assumed bad, or just --out all.sketch, to add up.
     """
-    from sparsemean._counts.merging import merge
     from sparsemean._data import open_file
+    from sparsemean._evidence.counting.merging import merge
 
     for path in out:
         if path.suffix.lower() not in (SKETCH, *RESULTS):

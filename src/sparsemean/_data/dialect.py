@@ -150,7 +150,12 @@ def swapped(cell: bytes) -> str:
 
 def dialect_of(lines: list[str], usual: str, wanted: ReadOptions) -> Dialect:
     """Judge by the first lines of a text what options leave open; ``usual`` is the separator that its name promises."""
-    separator = _separator(lines, usual) if wanted.sep is None else separator_called(wanted.sep)
+    others = [sign for sign in SEPARATORS if sign != usual]
+    separator = usual if wanted.sep is None else separator_called(wanted.sep)
+    if wanted.sep is None and any(sign in line for sign in others for line in lines[:2]):
+        # the usual one unless lines are cut evenly by another, and by that alone or into more numbers
+        even = {sign: cells for sign in (usual, *others) if (cells := _cut_evenly(lines, sign))}
+        separator = max(even, key=lambda sign: sum(map(_is_numeral, even[sign])) / len(even[sign]), default=usual)
     judged = [f"{SEPARATORS[separator]} between columns"] if wanted.sep is None and separator != usual else []
     mark = '"' if separator == "," else ","  # without it no cell has a comma
     cells = [cell for line in lines[len(lines) > 1 :] if mark in line for cell in cells_of(line, separator)]
@@ -182,15 +187,6 @@ def separator_called(name: str) -> str:
         advice = "; or semicolon, , or comma, tab, | or bar are usual"
         raise InputError("--sep", "be one sign that no number has", repr(name), advice)
     return sign
-
-
-def _separator(lines: list[str], usual: str) -> str:
-    """Return the usual separator unless lines are cut evenly by another, and by that alone or into more numbers."""
-    others = [sign for sign in SEPARATORS if sign != usual]
-    if not any(sign in line for sign in others for line in lines[:2]):
-        return usual
-    even = {sign: cells for sign in (usual, *others) if (cells := _cut_evenly(lines, sign))}
-    return max(even, key=lambda sign: sum(map(_is_numeral, even[sign])) / len(even[sign]), default=usual)
 
 
 def _cut_evenly(lines: list[str], separator: str) -> list[str]:

@@ -71,7 +71,7 @@ class Source(ABC):
     in_memory
         Whether columns that were read need not be kept, as they lie in memory anyway.
     engine
-        Which engine of `_counts.engines` goes over it.
+        Which engine of `_evidence.counting.engines` goes over it.
     native
         The array in memory that compiled kernels read as it is; None where there is none.
     """
@@ -137,6 +137,11 @@ class Source(ABC):
         """Cut chosen columns into as many as are taken together."""
         values = TAKEN_OF_MEMORY if self.in_memory else TAKEN_AT_ONCE
         return [columns[part] for part in cut(columns.size, max(1, values // self.shape[0]), 1)]
+
+    def cached(self) -> Source:
+        """Return the same with every column in memory, for those who read them in any order, again and again."""
+        every = np.arange(self.shape[1])
+        return self if self.in_memory else ColumnCache(self, every, self.take(every))
 
     def select(self, columns: IntArray) -> Any:
         """Return ``columns`` as what `SparseMean.transform` makes of such a source."""

@@ -14,9 +14,10 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from sparsemean._counts.engines import Progress, engine_of
 from sparsemean._data.source import Array, Source, as_dense
 from sparsemean._data.table import Table
+from sparsemean._evidence.counting.engines import Progress, engine_of
+from sparsemean._evidence.exact_ranks import exact_log_p
 from sparsemean._evidence.means import MeanContrast
 from sparsemean._evidence.ranks import A_TASK, REST, Contrast, RankTest, WorstCase, most_moved
 from sparsemean._kernels import centres
@@ -27,13 +28,14 @@ from sparsemean._stats import effects
 from sparsemean._stats.arrays import dropna, namespace
 from sparsemean._stats.decision import Allowed, Rule, probabilities, rejected
 from sparsemean._stats.nulls import critical_rank
-from sparsemean._util.plans import BadRows, Shares, Side
+from sparsemean._util.plans import BadRows, Question, Shares, Side
 from sparsemean._util.records import CellCounts, FloatArray, IntArray
 
 MOST_SHARES = 400
 """Shares of bad rows that are looked at: of more, so many evenly spaced ones."""
 ROUNDING = 1e-12
 """Keeps exp of a goal below what it is the logarithm of."""
+STANDARD = Question()
 Strata = list[tuple[IntArray, IntArray]]
 """The rows of the first and of the second group in every stratum."""
 GroupTest: TypeAlias = RankTest | MeanContrast
@@ -140,9 +142,12 @@ class RankEvidence:
         rising, goal = asked[order], float(np.log(self.level / self.n_hypotheses)) - ROUNDING
         for test, bad in zip(self.tests, bads, strict=True):
             case, end = WorstCase(bad, more, self.side, self.missing, goal), start + test.n_features
-            if hypotheses is None:
-                few, classes = test.by_class(bad.total) if test.n_features > A_TASK else (test, slice(None))
+            if hypotheses is None and case.max_replaced and test.n_features > A_TASK:
+                few, classes = test.by_class(bad.total)
                 out[start:end] = few.log_p(case, n_threads=count_threads(self.n_jobs))[classes]
+                out[start:end] = np.maximum(out[start:end], -np.inf if test.clean is None else test.clean)
+            elif hypotheses is None:
+                out[start:end] = test.log_p(case, n_threads=count_threads(self.n_jobs))
             else:
                 first, last = np.searchsorted(rising, (start, end))
                 features = rising[first:last] - start
@@ -159,20 +164,48 @@ def count(
     codes: IntArray,
     contrasts: Sequence[Contrast],
     *,
+    question: Question = STANDARD,
     strata: IntArray | None = None,
-    min_effect: float = 0.0,
-    missing: bool = False,
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> list[RankTest]:
     """Return what every feature says of every contrast of labels, from the values that are there.
 
-    One sort of a feature serves all contrasts. With ``min_effect`` it takes two sorts more for each of them: of the
-    first group moved down by as much, and up.
+    One sort of a feature serves all contrasts. With a smallest effect it takes two sorts more for each of them: of the
+    first group moved down by as much, and up. Without, columns with ties are read again where these may decide.
     """
-    n_labels = len(contrasts[0].sizes)
     within = np.zeros(codes.size, dtype=np.intp) if strata is None else strata
-    n_strata = int(within.max()) + 1
+    asked: dict[str, Any] = {"skip_missing": question.missing == "omit", "n_jobs": n_jobs}
+    tests = _compared(table, codes, contrasts, within, progress=progress, **asked)
+    if least := question.min_effect:
+        moved = (
+            [_moved(table, np.flatnonzero(codes == test.contrast.label), by) for by in (-least, least)]
+            for test in tests
+        )
+        return [
+            replace(test, shifted=tuple(_compared(each, codes, [test.contrast], within, **asked)[0] for each in both))
+            for test, both in zip(tests, moved, strict=True)
+        ]
+    d, each_stratum = table.shape[1] * len(tests), range(int(within.max()) + 1)
+    rows = [[test.contrast.rows_of(codes, within == h) for h in each_stratum] for test in tests]
+    return [
+        replace(test, clean=exact_log_p(test, table, own, question, n_hypotheses=d, n_jobs=n_jobs))
+        for test, own in zip(tests, rows, strict=True)
+    ]
+
+
+def _compared(
+    table: Table,
+    codes: IntArray,
+    contrasts: Sequence[Contrast],
+    within: IntArray,
+    *,
+    skip_missing: bool,
+    n_jobs: int | None,
+    progress: Progress | None = None,
+) -> list[RankTest]:
+    """Compare labels within strata by one sort of every feature."""
+    n_labels, n_strata = len(contrasts[0].sizes), int(within.max()) + 1
     stratum_of = np.repeat(np.arange(n_strata), n_labels)
     sweeps = list(dict.fromkeys(contrast.reference for contrast in contrasts))
     against = np.full((len(sweeps), n_strata * n_labels), UNWANTED)
@@ -181,19 +214,9 @@ def count(
             other = REST if contrast.reference == REST else stratum * n_labels + contrast.reference
             against[sweeps.index(contrast.reference), stratum * n_labels + contrast.label] = other
     counts = engine_of(table.source, n_jobs, progress).rank_counts(
-        table, within * n_labels + codes, stratum_of, against, skip_missing=missing
+        table, within * n_labels + codes, stratum_of, against, skip_missing=skip_missing
     )
-    tests = _tests_of(counts, contrasts, [sweeps.index(contrast.reference) for contrast in contrasts], n_strata)
-    if not min_effect:
-        return tests
-    return [
-        replace(test, shifted=tuple(
-            count(_moved(table, np.flatnonzero(codes == test.contrast.label), by), codes, [test.contrast],
-                  strata=strata, missing=missing, n_jobs=n_jobs)[0]
-            for by in (-min_effect, min_effect)
-        ))
-        for test in tests
-    ]  # fmt: skip
+    return _tests_of(counts, contrasts, [sweeps.index(contrast.reference) for contrast in contrasts], n_strata)
 
 
 def _tests_of(
@@ -285,8 +308,10 @@ def shift(
             low = centres.order_statistic(a, b, last, rank, *guess)[0]
         if rank >= 1 and side is not Side.UP:
             high = centres.order_statistic(a, b, last, total + 1 - rank, *guess)[0]
-        if not unknown or ((low > 0 or high < 0) and low < high):
-            return centres.pair_median(a, b, last, *guess), low, high, effects.CENTRE
+        value = centres.pair_median(a, b, last, *guess)
+        flat = value == 0 or low == 0 or high == 0 or low == high
+        if not unknown or not (flat or (rejected_zero and low < 0 < high)):
+            return value, low, high, effects.CENTRE
     won = sum(int(np.searchsorted(b, a).sum()) for a, b in pairs)
     lost = total - sum(int(np.searchsorted(b, a, "right").sum()) for a, b in pairs)
     error, unit, measure = error / side.number, 1.0, effects.PAIRS
@@ -298,7 +323,8 @@ def shift(
         most, least = np.array(sizes) + unsure, np.maximum(np.array(sizes) - unsure, 0).prod(axis=0).sum()
         step, terms = float(most.max() / max(least, 0.5)), int(most.min(axis=0).sum())
         low, high = effects.pair_ends(won / total, lost / total, moved / total, step=step, terms=terms, error=error)
-    ends = effects.beside_test(unit * low, unit * high, side, rejected_zero * (won - lost))
+    shown = unknown or rejected_zero  # what is not known was selected, by whichever rule
+    ends = effects.beside_test(unit * low, unit * high, side, shown * (won - lost))
     return unit * (won - lost) / total, *ends, measure
 
 

@@ -68,10 +68,11 @@ class Contrast:
         of_labels = [bad_rows(self.sizes[label], shares.reference) for label in self.labels]
         return BadRows(sum(of_labels), bad_rows(self.sizes[self.label], shares.label))
 
-    def rows_of(self, codes: IntArray) -> tuple[IntArray, IntArray]:
+    def rows_of(self, codes: IntArray, among: npt.NDArray[np.bool_] | bool = True) -> tuple[IntArray, IntArray]:
         """Return the rows of the label and of the reference, given the label of every row."""
         label = codes == self.label
-        return np.flatnonzero(label), np.flatnonzero(~label if self.reference == REST else codes == self.reference)
+        other = ~label if self.reference == REST else codes == self.reference
+        return np.flatnonzero(label & among), np.flatnonzero(other & among)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,8 @@ class RankTest:
     """Not of means: see `MeanContrast`."""
     shifted: tuple[RankTest, ...] = ()
     """The counts with the first group moved down, and up, by the smallest effect that matters, where there is one."""
+    clean: FloatArray | None = None
+    """log p where no row is bad, see `exact_ranks`; None where that is not another test."""
 
     @property
     def n_features(self) -> int:
@@ -162,17 +165,19 @@ class RankTest:
         repeats = xp.where(alone, xp.stack((alike, 0 * alike)), self.repeats.T)
         members, classes = column_classes(xp.concatenate((table.reshape(-1, repeats.shape[1]), repeats)))
         chosen = on_host((table[..., members], repeats[:, members]))
-        return replace(self, counts=chosen[0].T, repeats=chosen[1].T), on_host(classes)
+        return replace(self, counts=chosen[0].T, repeats=chosen[1].T, clean=None), on_host(classes)
 
     def log_p(self, case: WorstCase, features: IntArray | None = None, *, n_threads: int = 1) -> FloatArray:
         """Return log p of ``features``, all by default. Where it is bounded it may be the goal of the case instead."""
+        clean = None if self.clean is None else self.clean if features is None else self.clean[features]
+        if clean is not None and not case.max_replaced:
+            return clean
         if not self.shifted:
             found = self._largest(case, features, n_threads)
-            if self.counts.shape[1] == 1 or not case.max_replaced:
-                return found
-            # Within strata the bound for bad rows may be less than twice the exact tail without any.
-            clean = replace(case, bad=BadRows(0, 0), more=0)
-            return np.maximum(found, self._largest(clean, features, n_threads))
+            if case.more and clean is not None:
+                beyond = replace(case, bad=BadRows(0, 0))
+                clean = np.maximum(clean, self._largest(beyond, features, n_threads, only_raw=True))
+            return found if clean is None else np.maximum(found, clean)
         looks = [
             test._largest(replace(case, side=one), features, n_threads, only_raw=True)
             for test, one in zip(self.shifted, (Side.UP, Side.DOWN), strict=True)
@@ -246,17 +251,8 @@ class WorstCaseNull:
             both = np.minimum(0.0, np.minimum(tests[one], tests[other]) + (LOG_2 if one != other else 0.0))
             log_p = np.where(reached, np.maximum(log_p, both), log_p)
         if exact.any():
-            log_p[exact] = self._fisher(*groups)
+            log_p[exact] = fisher(self.case.side, *groups)
         return np.where(there, log_p, 0.0)
-
-    def _fisher(self, n1: IntArray, n2: IntArray, a1: IntArray, a2: IntArray) -> FloatArray:
-        """Return log p of Fisher's exact test, a₁ of n₁ rows and a₂ of n₂ having the larger of two values."""
-        from sparsemean._kernels.rank_tails import log_hypergeometric_tail
-
-        first = self.case.side.pick(a1 * n2 >= a2 * n1, np.full(a1.size, True), np.full(a1.size, False))
-        groups = np.where(first, (n1, n2, a1), (n2, n1, a2))
-        tails = [log_hypergeometric_tail(*row) for row in np.stack((*groups, a1 + a2), axis=1).tolist()]
-        return np.minimum(0.0, np.array(tails) + math.log(self.case.side.number))
 
     def _shares(self, values: IntArray) -> tuple[npt.NDArray[np.bool_], ...]:
         """Say whether bad rows can have made the number of values next to nothing, few, or many."""
@@ -356,6 +352,16 @@ def two_values(counts: Counted, repeats: Counted) -> tuple[IntArray, ...]:
     at = xp.flatnonzero(two)
     larger = xp.where((above > 0)[:, np.newaxis], p, n - m)
     return at, *n[at].T, *larger[at].T
+
+
+def fisher(side: Side, n1: IntArray, n2: IntArray, a1: IntArray, a2: IntArray) -> FloatArray:
+    """Return log p of Fisher's exact test, a₁ of n₁ rows and a₂ of n₂ having the larger of two values."""
+    from sparsemean._kernels.rank_tails import log_hypergeometric_tail
+
+    first = side.pick(a1 * n2 >= a2 * n1, np.full(a1.size, True), np.full(a1.size, False))
+    groups = np.where(first, (n1, n2, a1), (n2, n1, a2))
+    tails = [log_hypergeometric_tail(*row) for row in np.stack((*groups, a1 + a2), axis=1).tolist()]
+    return np.minimum(0.0, np.array(tails) + math.log(side.number))
 
 
 def most_moved(n1: IntArray, n2: IntArray, bad: BadRows, *, missing: bool = False) -> IntArray:

@@ -30,9 +30,10 @@ from sparsemean._stats.signed_ranks import (
     LOG_2,
     REPEAT_SHARE,
     caps_of,
-    critical_sum,
+    critical_sums,
     filter_of,
     log_tails,
+    most_bad,
     rank_stages,
     shares_of,
     slack_of,
@@ -40,9 +41,6 @@ from sparsemean._stats.signed_ranks import (
 from sparsemean._util.plans import Plan, Side
 from sparsemean._util.records import NO_END, Counts, FloatArray, IntArray
 
-ASKED, ASKED_OF_FEW = 8, 64
-"""Numbers of bad rows that are asked for at once where the last one is looked for, at most, and over all features: of
-few features it is the calls that take time."""
 UP, DOWN = 0, 1
 WHOLE = (-1,)
 """The uncapped sum."""
@@ -51,7 +49,7 @@ COMMON = 0.5
 
 
 class RankSums(NamedTuple):
-    """What the ranks of some features are: (features,) arrays, and (2, caps, features) for both signs."""
+    """What the ranks of some features are: (features,) arrays, and (caps, features), for both signs before these."""
 
     values: IntArray
     """Values that are ranked: those that are there and, unless zeros are kept, not zero."""
@@ -106,6 +104,18 @@ def rank_sums(
     return RankSums(n - gone, repeats, low, doubled)
 
 
+def larger_side(sums: Sequence[RankSums], sides: Sequence[int], tied: int) -> RankSums:
+    """Return what ranks are on one side of each feature, beyond which no p-value is below 1: that of the larger sum.
+
+    The uncapped sums of both sides are no more than all scores, so that the smaller one has p = 1 where no row is bad,
+    and p is no smaller where some are. From ``tied`` repeats on that is asked of the mean of both ways with ties.
+    """
+    each = [RankSums(*part[:2], part.low[side], part.doubled[side]) for part, side in zip(sums, sides, strict=True)]
+    whole = [np.where(part.repeats < tied, 2 * part.low[-1], part.doubled[-1]) for part in each]
+    larger = whole[-1] > whole[0]
+    return RankSums(*(np.where(larger, last, first) for first, last in zip(each[0], each[-1], strict=True)))
+
+
 @dataclass(frozen=True, eq=False)
 class SignedRankEvidence(OfRows):
     """Ranks of the features that passed the filter, and up to how many bad rows they pass it."""
@@ -121,9 +131,9 @@ class SignedRankEvidence(OfRows):
     features: IntArray
     filter_slack: IntArray
     """Bad rows up to which each of ``features`` passes the filter."""
-    sums: tuple[RankSums, ...]
-    """Of the values less the null value; or less it and the smallest effect, then more than it less that."""
-    sides: tuple[int, ...] = (UP, DOWN)
+    sums: RankSums
+    """Of the values less the null value, and the smallest effect, on the side where p can be below 1."""
+    n_sides: int = 2
     ties_against: bool = False
     """Whether ties count against rejection however many there are, so that p rises with the null value."""
     alpha_shares: float = 0.0
@@ -140,12 +150,13 @@ class SignedRankEvidence(OfRows):
             features = on_host(by_signs.reaching(largest, 0))
             passing = by_signs.last(largest, features)
         data, least = data.keep(features), plan.question.min_effect
-        sides = tuple(UP if sign > 0 else DOWN for sign in plan.question.side.signs)
-        shifted = [data.shifted(sign * least) for sign in plan.question.side.signs] if least else [data]
-        sums = tuple(part.rank_sums(features, keep_zeros=least > 0) for part in shifted)
-        stages = rank_stages(plan.n_units, error=first_error(plan), sides=len(sides))
-        found = cls(plan.n_units, plan.n_features, stages, features, passing, sums, sides, ties_against=least > 0)
-        return found, data
+        n, signs_asked = plan.n_units, plan.question.side.signs
+        shifted = [data.shifted(sign * least) for sign in signs_asked] if least else [data]
+        each = [part.rank_sums(features, keep_zeros=least > 0) for part in shifted] * (1 if least else len(signs_asked))
+        sides, tied = [UP if sign > 0 else DOWN for sign in signs_asked], NO_END if least else -(-n // REPEAT_SHARE)
+        stages = rank_stages(n, error=first_error(plan), sides=len(sides))
+        sums = larger_side(each, sides, tied)
+        return cls(n, plan.n_features, stages, features, passing, sums, len(sides), ties_against=least > 0), data
 
     @staticmethod
     def intervals(
@@ -183,67 +194,71 @@ class SignedRankEvidence(OfRows):
         """Return p of some features, each for so many bad rows."""
         return probabilities(self.log_p(self.start + steps, np.searchsorted(self.features, at)))
 
-    def last(self, error: float, at: IntArray, above: IntArray | None = None) -> IntArray:
-        """Return the largest number of bad rows with p ≤ ``error``, else −1.
+    def last(self, error: float, at: IntArray, above: IntArray | None = None) -> IntArray:  # noqa: ARG002
+        """Return the largest number of bad rows with p ≤ ``error``, else −1: sums less their slack are critical."""
+        at, goal, first = np.searchsorted(self.features, at), float(np.log(error) - np.log(self.n_sides)), 0
+        out = np.minimum(self.filter_slack[at], self.n_rows // 2)
+        if self.start:
+            out = np.minimum(out, self.start + self._last_of_caps(self.n_rows, at, WHOLE, goal, 0.0))
+        for last, indices in self.stages:
+            here = np.flatnonzero(out >= first)
+            if here.size:
+                reached = self._last_of_caps(last, at[here], indices, goal, self.alpha_shares)
+                out[here] = np.minimum(out[here], np.where(reached < last, np.maximum(reached, first - 1), NO_END))
+            first = last + 1
+        return np.asarray(np.maximum(out - self.start, -1))
 
-        At those ``above`` it is known to be so small: most often the next number is asked for in vain.
-        """
-        goal, indices = np.log(error), np.searchsorted(self.features, at)
-        high = np.minimum(self.filter_slack[indices], self.n_rows // 2) - self.start
-        low, near = (np.full(at.size, -1), False) if above is None else (above.copy(), True)
-        while (moving := np.flatnonzero(low < high)).size:
-            least, most = low[moving, np.newaxis], high[moving, np.newaxis]
-            step = 1 + np.arange(min(ASKED, max(1, ASKED_OF_FEW // moving.size)))
-            asked = np.minimum(least + step, most) if near else least - (least - most) * step // (step.size + 1)
-            p = self.log_p(self.start + asked.ravel(), np.repeat(indices[moving], step.size)).reshape(asked.shape)
-            reached = np.sum(np.logical_and.accumulate(p <= goal, axis=1), axis=1)
-            ends, feature, near = np.concatenate((least, asked, most + 1), axis=1), np.arange(moving.size), False
-            low[moving], high[moving] = ends[feature, reached], ends[feature, reached + 1] - 1
-        return low
+    def _last_of_caps(self, most: int, at: IntArray, indices: tuple[int, ...], goal: float, alpha: float) -> IntArray:
+        """Return up to how many bad rows, ``most`` or fewer, some cap has log p ≤ ``goal``, −1 where for none."""
+        values, repeats, low, doubled = (array[..., at] for array in self.sums)
+        out, tenth = np.full(at.size, -1), -(-self.n_rows // REPEAT_SHARE)
+        for index, cap, log in self._shared(indices, alpha):
+            reached = np.minimum(most, most_bad(low[index], values, cap, goal + log))
+            if not self.ties_against:  # where bad rows could have led to either way with ties, both must do
+                reached = np.maximum(reached, np.minimum(most, repeats - tenth))
+                if (both := reached > tenth - 1 - repeats).any():
+                    other = most_bad(-(-doubled[index] // 2), values, cap, goal + log - LOG_2)
+                    reached[both] = np.minimum(reached, np.maximum(tenth - 1 - repeats, other))[both]
+            out = np.maximum(out, reached)
+        return out
 
     def log_p(self, bad_rows: IntArray | int, at: IntArray | None = None) -> FloatArray:
-        """Return log p of some of the features, by their indices, each for a number of bad rows of its own or one."""
-        at = np.arange(self.features.size) if at is None else at
-        bad = np.broadcast_to(np.asarray(bad_rows, dtype=np.int64), at.shape)
-        smaller = np.minimum.reduce([self._one_sided(side, bad, at) for side in self.sides])
-        return np.where(bad <= self.filter_slack[at], np.minimum(0.0, smaller + np.log(len(self.sides))), 0.0)
+        """Return log p of some of the features, by their indices, each for a number of bad rows of its own or one.
 
-    def _one_sided(self, side: int, bad: IntArray, at: IntArray) -> FloatArray:
-        """Return log p of one side, the largest of the tests that are made for so many bad rows or fewer."""
-        out, first = np.full(at.size, -np.inf), 0
-        sums = RankSums(*(array[..., at] for array in self.sums[-1 if side == DOWN else 0]))
-        if self.start:  # the test for no bad row, of data in which these rows are replaced
-            out = self._of_caps(side, bad - self.start, sums, WHOLE, 0.0)
+        It is the largest of the tests that are made for so many bad rows or fewer.
+        """
+        at = np.arange(self.features.size) if at is None else at
+        bad, first = np.broadcast_to(np.asarray(bad_rows, dtype=np.int64), at.shape), 0
+        # The test for no bad row, of data in which so many rows are replaced, if any.
+        out = self._of_caps(bad - self.start, at, WHOLE, 0.0) if self.start else np.full(at.size, -np.inf)
         for last, indices in self.stages:
             here = np.flatnonzero(bad >= first)
             if here.size:
-                own = RankSums(*(array[..., here] for array in sums))
-                p = self._of_caps(side, np.minimum(bad[here], last), own, indices, self.alpha_shares)
+                p = self._of_caps(np.minimum(bad[here], last), at[here], indices, self.alpha_shares)
                 out[here] = np.maximum(out[here], p)
             first = last + 1
+        return np.where(bad <= self.filter_slack[at], np.minimum(0.0, out + np.log(self.n_sides)), 0.0)
+
+    def _of_caps(self, bad: IntArray, at: IntArray, indices: tuple[int, ...], alpha: float) -> FloatArray:
+        """Return log of the smallest p of some caps, each over its share of the error."""
+        values, repeats, low, doubled = (array[..., at] for array in self.sums)
+        few = np.flatnonzero((REPEAT_SHARE * (repeats - bad) < self.n_rows) | self.ties_against)
+        many = np.flatnonzero((REPEAT_SHARE * (repeats + bad) >= self.n_rows) & (not self.ties_against))
+        out = np.full(at.size, np.inf)
+        for index, cap, log in self._shared(indices, alpha):
+            slack, p = slack_of(bad, values, cap), np.full(at.size, -np.inf)
+            p[few] = log_tails(values[few], cap, (low[index] - slack)[few])
+            if many.size:  # the larger one where bad rows could have led to either way with ties
+                halves = -(-(doubled[index] - 2 * slack)[many] // 2)
+                p[many] = np.maximum(p[many], LOG_2 + log_tails(values[many], cap, halves))
+            out = np.minimum(out, np.minimum(0.0, p) - log)
         return out
 
-    def _of_caps(
-        self, side: int, bad: IntArray, sums: RankSums, indices: tuple[int, ...], alpha_shares: float
-    ) -> FloatArray:
-        """Return log of the smallest p of some caps, each over its share of the error."""
+    def _shared(self, indices: tuple[int, ...], alpha: float) -> list[tuple[int, int, float]]:
+        """Return indices, caps and the logarithms of their shares of the error, all of it or a share ``alpha``."""
         caps, shares = caps_of(self.n_rows), shares_of(self.n_rows)[list(indices)]
-        each = [
-            self._one(bad, sums, sums.low[side, index], sums.doubled[side, index], cap=caps[index]) for index in indices
-        ]
-        logs = np.log(shares / max(alpha_shares, shares.sum()))
-        return np.asarray(np.minimum.reduce([p - log for p, log in zip(each, logs.tolist(), strict=True)]))
-
-    def _one(self, bad: IntArray, sums: RankSums, low: IntArray, doubled: IntArray, *, cap: int) -> FloatArray:
-        """Return log p of one side and cap: the larger one where bad rows could have led to either way with ties."""
-        slack, out = slack_of(bad, sums.values, cap), np.full(low.size, -np.inf)
-        at = np.flatnonzero((REPEAT_SHARE * (sums.repeats - bad) < self.n_rows) | self.ties_against)
-        out[at] = log_tails(sums.values[at], cap, (low - slack)[at])
-        at = np.flatnonzero((REPEAT_SHARE * (sums.repeats + bad) >= self.n_rows) & (not self.ties_against))
-        if at.size:
-            halves = -(-(doubled - 2 * slack)[at] // 2)
-            out[at] = np.maximum(out[at], LOG_2 + log_tails(sums.values[at], cap, halves))
-        return np.asarray(np.minimum(0.0, out))
+        logs = np.log(shares / max(alpha, shares.sum())).tolist()
+        return [(index, caps[index], log) for index, log in zip(indices, logs, strict=True)]
 
     def beyond(self, allowed: Allowed) -> SignedRankEvidence:
         """Return what bounds p once further rows have been replaced: the p-values of this for so many more bad rows.
@@ -282,13 +297,7 @@ def of_levels(
 
 
 def by_ranks(
-    values: FloatArray,
-    *,
-    error: float,
-    bad_rows: int,
-    n_rows: int,
-    side: Side,
-    indices: tuple[int, ...] | None = None,
+    values: FloatArray, *, error: float, bad_rows: int, n_rows: int, side: Side, indices: tuple[int, ...] | None = None
 ) -> FloatArray:
     """Return the null values that capped signed ranks do not reject, of each column of ``values``, as two rows.
 
@@ -305,16 +314,14 @@ def by_ranks(
     ends = np.stack((np.full(values.shape[1], -np.inf), np.full(values.shape[1], np.inf)))
     ordered = sort_columns(values)
     there = present_sorted(ordered)
-    found = np.empty(caps.size)
+    found, needed = np.empty(caps.size), np.empty((there.size, caps.size), dtype=np.int64)
+    for k, (cap, log_error) in enumerate(zip(caps.tolist(), log_errors.tolist(), strict=True)):
+        needed[:, k] = critical_sums(there, cap, log_error) + slack_of(bad_rows, there, cap)
     for column, number in enumerate(there.tolist()):
-        x, slack = np.ascontiguousarray(ordered[:number, column]), np.array([number])
-        needed = np.array([
-            critical_sum(number, cap, log_error) + int(slack_of(bad_rows, slack, cap)[0])
-            for cap, log_error in zip(caps.tolist(), log_errors.tolist(), strict=True)
-        ])  # fmt: skip
+        x = np.ascontiguousarray(ordered[:number, column])
         each = np.stack((np.full(caps.size, -np.inf), np.full(caps.size, np.inf)))
         for sign in side.signs:
-            lower_ends(x if sign > 0 else -x[::-1], caps, needed, found)
+            lower_ends(x if sign > 0 else -x[::-1], caps, needed[column], found)
             each[0 if sign > 0 else 1] = sign * found
         ends[:, column] = joint(each)
     return ends

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsemean._counts.sketch import check_names
 from sparsemean._data import as_table
 from sparsemean._data.source import Checksum
 from sparsemean._data.table import FileContext, Table
 from sparsemean._evidence import signed_ranks
+from sparsemean._evidence.counting.sketch import check_names
 from sparsemean._fit import covariates, mean
 from sparsemean._fit.data import FitData
 from sparsemean._fit.from_sketch import as_counted
@@ -261,8 +261,9 @@ def numbers_of(estimate: Estimate, features: IntArray) -> dict[str, Any]:
 
 def strongest_first(estimate: Estimate, features: IntArray) -> IntArray:
     """Return ``features`` with the selected ones first, by p-value, however small, and then by |β|."""
-    keys = (-np.abs(estimate.beta[features]), estimate.decision.log_p[features], ~np.isin(features, estimate.support))
-    return features[np.lexsort(keys)]
+    beta, decision = np.abs(estimate.beta[features]), estimate.decision
+    adjusted, others = decision.p_adjusted[features], ~np.isin(features, estimate.support)
+    return features[np.lexsort((-beta, decision.log_p[features], adjusted, others))]
 
 
 def sorted_uncertified(estimate: Estimate) -> Uncertified:

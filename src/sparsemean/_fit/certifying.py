@@ -40,7 +40,7 @@ class Certified:
     p_values : array of shape (d,)
         Valid against any replacement of ⌈εn⌉ rows, not adjusted for the number of features.
     p_adjusted : array of shape (d,)
-        Holm-adjusted p-values.
+        Holm-adjusted p-values; with ``selection="maxt"`` those of flips or permutations, and Holm's if larger.
     q_values : array of shape (d,)
         Benjamini–Hochberg q-values (Benjamini–Yekutieli with ``selection="fdr_by"``).
     radius : array of int of shape (d,)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from sparsemean._counts.engines import Progress, Work, engine_of
 from sparsemean._data.source import TAKEN_AT_ONCE, ColumnCache, Source
 from sparsemean._data.table import Table
+from sparsemean._evidence.counting.engines import Progress, Work, engine_of
 from sparsemean._evidence.signed_ranks import RankSums, rank_sums
 from sparsemean._kernels import rounding
 from sparsemean._kernels.compiling import plainly
@@ -21,6 +21,7 @@ from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.signed_ranks import caps_of
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import BucketSpec, Counts, FloatArray, IntArray
+from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
     from sparsemean._data.dask import Dask
@@ -38,6 +39,12 @@ def one_valued(source: Source, columns: IntArray) -> IntArray:
     for piece, values in source.takes_of(columns):
         found.append(piece[np.fmin.reduce(values) == np.fmax.reduce(values)])
     return np.concatenate(found)
+
+
+def refuse_dask(table: Table) -> None:
+    """Refuse what workers hold for a rule that reads columns in the order of their strength."""
+    if table.source.engine == "dask":
+        raise InputError("selection", "be 'fwer', 'fdr' or 'fdr_by' for Dask data", "'maxt'", "or pass X.compute()")
 
 
 class RowReader:

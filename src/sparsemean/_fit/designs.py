@@ -298,7 +298,7 @@ def _column_blocks(source: Source) -> Iterator[tuple[int, Block]]:
         for columns, values in source.takes_of(np.arange(source.shape[1])):
             yield int(columns[0]), values
         return
-    from sparsemean._counts.engines import column_blocks
+    from sparsemean._evidence.counting.engines import column_blocks
 
     for stretch, block in column_blocks(source):
         yield stretch.start, block

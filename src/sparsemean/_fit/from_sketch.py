@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsemean._counts.merging import close_blocks
-from sparsemean._counts.sketch import Sketch, check_names, no_means
 from sparsemean._data import as_table
 from sparsemean._data.source import ColumnCache, Source, as_dense
 from sparsemean._data.table import Names, Table
+from sparsemean._evidence.counting.merging import close_blocks
+from sparsemean._evidence.counting.sketch import Sketch, check_names, no_means
 from sparsemean._evidence.signs import evidence_of
 from sparsemean._fit import messages, one_sample, screening
 from sparsemean._fit.data import FitData
@@ -222,10 +222,9 @@ def _asked(sketch: Sketch, options: dict[str, Any]) -> tuple[Plan, Refinement, C
             fixed = f"{name} is fixed when rows are sketched"
             why = fixed if name in FIXED else "sketched rows are dealt one by one, in blocks of 64"
             raise InputError(name, "be left out here", repr(options[name]), why)
-    if options.get("selection") == "paper":
-        raise InputError(
-            "selection", "be 'fwer', 'fdr' or 'fdr_by'", "'paper'", "the paper's dealing needs all rows at once"
-        )
+    if (rule := options.get("selection")) in ("paper", "maxt"):
+        why = "the paper's dealing" if rule == "paper" else "flipping rows"
+        raise InputError("selection", "be 'fwer', 'fdr' or 'fdr_by'", repr(rule), f"{why} needs all rows at once")
     if options.get("min_effect"):
         advice = "sketch the rows with null= at the end that matters, and test one side"
         raise InputError("min_effect", "be 0 for sketches", options["min_effect"], advice)

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sparsemean._counts.engines import Progress, engine_of
 from sparsemean._data import as_table
 from sparsemean._data.source import AT_ONCE, Dense, find_non_finite
 from sparsemean._data.table import Table
 from sparsemean._evidence import means
+from sparsemean._evidence.counting.engines import Progress, engine_of
 from sparsemean._evidence.means import GroupSums, MeanContrast
 from sparsemean._fit import messages
 from sparsemean._fit.data import FitData, Values, one_valued
 from sparsemean._fit.pipeline import OneSample
+from sparsemean._fit.power import CANNOT
 from sparsemean._fit.refinement import Refinement
 from sparsemean._kernels import influence
 from sparsemean._kernels.memory_layout import cut
@@ -288,10 +289,8 @@ def mean_impossible(plan: Plan, test: MeanTest) -> list[str]:
     if test.n_units * nulls.psi_max(test.kappa) >= needed:
         return []
     least = nulls.rows_to_reject(plan, test)
-    how = (
-        f"at least {least:,} rows are needed" if least > 0 else "with a quarter of them bad no number of rows is enough"
-    )
-    return [f"no feature can be selected by its mean from {pluralize(test.n_units, 'row')}: {how}"]
+    how = f"At least {least:,} are needed" if least > 0 else "With a quarter of them bad no number of rows is enough"
+    return [f"{pluralize(test.n_units, 'row')} {CANNOT} another mean of any feature, whatever the data. {how}"]
 
 
 # Groups: from a design to evidence, estimates and intervals.
@@ -358,7 +357,8 @@ def difference_impossible(plan: Plan, test: MeanDifferenceTest) -> list[str]:
     if nulls.psi_max(test.kappa) * (weights @ np.array(test.sizes)) >= asked + weights @ bias + slack.joint:
         return []
     n1, n2 = test.sizes
-    return [f"no feature can be selected by means of {n1:,} and {n2:,} rows: more rows, or fewer bad ones, are needed"]
+    more = "More rows, or fewer bad ones, are needed"
+    return [f"{n1:,} against {n2:,} rows {CANNOT} another mean of any feature, whatever the data. {more}"]
 
 
 def _tested(rows: IntArray, tested: IntArray | None) -> IntArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections import Counter
+from collections.abc import Sequence
 from functools import cache
 from shlex import quote
 
@@ -13,14 +14,15 @@ from sparsemean import __version__
 from sparsemean._data.repeats import MOST_NAMES, repeated
 from sparsemean._data.table import Names, Table
 from sparsemean._fit.data import FitData
-from sparsemean._fit.power import nothing_possible
+from sparsemean._fit.power import impossible
 from sparsemean._stats.arrays import on_host
 from sparsemean._stats.assumptions import ALARM, CHECKABLE, SortKeys
-from sparsemean._stats.decision import Decision
+from sparsemean._stats.decision import Decision, MaxT
+from sparsemean._stats.maxt import Randomization
 from sparsemean._stats.planning import TESTS
-from sparsemean._util.checks import NAMED, list_names, unit_name
+from sparsemean._util.checks import NAMED, list_names, pluralize, unit_name
 from sparsemean._util.plans import Plan
-from sparsemean._util.records import CountArray, Counts, IntArray
+from sparsemean._util.records import CountArray, Counts, FloatArray, IntArray
 
 AT_NULL = "as many of their values are equal"
 """Why a selected feature may have no interval."""
@@ -60,8 +62,11 @@ def of_fit(
             f"only {support.size - filled_up} feature(s) passed the rule; the {support.size} that moved farthest were "
             f"taken (min_selected={plan.walk.min_selected})"
         )
-    if plan.question.selection != "paper" and not support.size:
-        messages += nothing_possible(plan, unit)
+    if isinstance(decision.rule, MaxT):
+        messages.append(decision.rule.note)
+    none_bad = () if plan.bad_rows else ("maxt",)
+    if plan.question.selection not in ("paper", *none_bad) and not support.size:
+        messages += impossible(plan, unit)
     if not decision.skipped.size:
         messages += of_columns(table, constant, "selected column(s) hold one value only")
     messages += of_columns(table, decision.skipped, ONE_VALUE)
@@ -72,6 +77,25 @@ def of_fit(
         silent &= counts.missing < plan.n_rows
     messages += of_columns(table, np.flatnonzero(on_host(silent)), "column(s) equal the null value in every bucket")
     return tuple(messages)
+
+
+def of_draws(hows: Sequence[Randomization], first: FloatArray, level: float) -> str:
+    """Say what gave adjusted p-values, and by how much chance may have moved those near the level."""
+    how, tests = next((how for how in hows if not how.exact), hows[0]), len(hows)
+    drawn, each = "sign flips" if how.strata is None else "permutations of labels", " in each test" * (tests > 1)
+    if (smallest := tests * min(how.smallest for how in hows)) > level:
+        few = f"no feature can be selected: there are so few {drawn} that no adjusted p-value is below {smallest:.2g}"
+        return f"{few}; more rows would help"
+    if how.exact:
+        number = f"{min(how.number for how in hows):,}{' or more' if each else ''}"
+        return f"adjusted p-values are exact, from all {number} {drawn} of whole rows{each}"
+    off = tests * np.sqrt(level / tests * (1 - level / tests) / how.number)
+    near = int(np.sum(np.abs(first - level) <= 2 * off))
+    doubt = f"; of {pluralize(near, 'feature')} they lie within two of it, so that another seed may decide otherwise"
+    return (
+        f"adjusted p-values are from {how.number:,} random {drawn} of whole rows{each}, seed {how.seed[0]}: near "
+        f"{level:g} their standard error is {off:.2g}{doubt if near else ''}"
+    )
 
 
 def of_columns(table: Table, columns: IntArray, sentence: str) -> list[str]:
@@ -118,7 +142,8 @@ def how_tested(plan: Plan) -> str:
         return "sums of influences"
     *others, last = map(str, plan.walk.bucket_sizes)
     sizes = f"{', '.join(others)} and {last}" if others else last
-    return TESTS[plan.question.test].called.format(sizes=f"{sizes} {'row' if sizes == '1' else 'rows'}")
+    besides = ", and t under common sign flips" if plan.question.selection == "maxt" else ""
+    return TESTS[plan.question.test].called.format(sizes=f"{sizes} {'row' if sizes == '1' else 'rows'}") + besides
 
 
 def dependence_note(table: Table, *, compared: bool = False) -> list[str]:

@@ -11,22 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean._counts.engines import Progress
 from sparsemean._data import as_table, on_the_host
 from sparsemean._data.gpu import sent
 from sparsemean._data.table import Table
 from sparsemean._evidence import one_sample_test, signed_ranks
+from sparsemean._evidence.counting.engines import Progress
 from sparsemean._evidence.signs import best_sizes
 from sparsemean._fit import designs, messages
-from sparsemean._fit.data import FitData, Values, one_valued
+from sparsemean._fit.data import FitData, Values, one_valued, refuse_dask
 from sparsemean._fit.mean import Means
 from sparsemean._fit.pipeline import OneSample, parts_of
 from sparsemean._fit.refinement import Refinement, check
 from sparsemean._fit.screening import ScreeningResult, locate_features, screening_columns
 from sparsemean._kernels import rounding
-from sparsemean._stats import decision, path, planning
+from sparsemean._stats import decision, maxt, path, planning
 from sparsemean._stats.arrays import medians, medians_sorted, namespace, on_host, take
-from sparsemean._stats.decision import Decision, decide_planned
+from sparsemean._stats.decision import Decision, MaxT, decide_planned
 from sparsemean._stats.signed_ranks import filter_of
 from sparsemean._util.checks import draw_seed, one_number_each, unit_name
 from sparsemean._util.plans import Plan
@@ -126,6 +126,8 @@ def prepare(
         _, units = designs.in_order(*designs.labels_of(given, table.shape[0], "groups"))
     options["null"] = on_the_host(options.get("null", 0.0), table, argument="null")
     plan, method = plan_of(*table.shape, n_units=None if units is None else int(units.max()) + 1, **options)
+    if plan.question.selection == "maxt":
+        refuse_dask(table)
     # Where ranks or sums decide, what is drawn only says which features to rank or which rows give a scale: nobody who
     # draws again should be better off.
     seed = 0 if random_state is None and plan.question.test in ("ranks", "sums") else draw_seed(random_state)
@@ -154,8 +156,9 @@ class Centres(OneSample):
         wanted = screening_columns(data.table, screen_rows=data.plan.question.screen_rows)
         if data.plan.question.test == "ranks" and filter_of(data.plan) >= 1:  # all are ranked, whatever their signs say
             wanted = np.arange(data.plan.n_features)
-        counts, data = data.count(wanted, progress)
-        decision, data = infer(data, counts)
+        counting, flipping = parts_of(progress, (1.0, float(data.plan.question.selection == "maxt")))
+        counts, data = data.count(wanted, counting)
+        decision, data = infer(data, counts, flipping)
         return cls(data=data, counts=counts, decision=decision, **parts)
 
     def to_host(self) -> Centres:
@@ -215,13 +218,30 @@ class Centres(OneSample):
         return Uncertified(features, located.mean + data.offset(features), take(of_kept.p_adjusted, features))
 
 
-def infer(data: FitData, counts: Counts) -> tuple[Decision, FitData]:
+def infer(data: FitData, counts: Counts, progress: Progress | None = None) -> tuple[Decision, FitData]:
     """Return what the test that is asked for decides: all there is to it but for `paper_support`.
 
     Columns that were read for it may be kept in the data that are returned.
     """
     evidence, data = one_sample_test(data.plan.question.test).from_data(data, counts)
-    return decide_planned(evidence, data.plan), data
+    rule = flipped(data, progress) if data.plan.question.selection == "maxt" else None
+    return decide_planned(evidence, data.plan, rule), data
+
+
+def flipped(data: FitData, progress: Progress | None) -> MaxT:
+    """Return what sign flips of whole rows, or subjects, select where no row is bad."""
+    plan, null, chosen = data.plan, data.buckets.null, slice(None) if data.chosen is None else data.chosen
+    data, rows = replace(data, source=data.source.cached()), 1 if data.units is None else data.plan.n_rows
+    unit = rounding.ROUNDING * data.buckets.precision + rows * rounding.DOUBLES
+
+    def read(columns: IntArray) -> tuple[FloatArray, FloatArray]:
+        values, taken = data.values(columns)[chosen], np.zeros(columns.size) if null is None else np.abs(null[columns])
+        return values, unit * (taken > 0) * np.nansum(np.abs(values) + taken, axis=0)
+
+    signs, draws = np.ones(plan.n_units), maxt.draws_for(plan.question.level, plan.n_units, plan.n_features)
+    how = maxt.Randomization.of(signs, None, side=plan.question.side, draws=draws, seed=(data.seed,))
+    first = maxt.step_down(read, plan.n_features, how, n_jobs=data.n_jobs, progress=progress)
+    return MaxT(plan.question.level, first=first, note=messages.of_draws([how], first, plan.question.level))
 
 
 def paper_support(data: FitData, counts: Counts, decision: Decision) -> Decision:
@@ -263,7 +283,8 @@ def _support_values(data: FitData, support: IntArray, counts: Counts) -> Values:
         every = np.ones(columns.size, dtype=bool)
         ends, other = signed_ranks.of_levels(levels, wanted, plan, selected=every, error=error)
         value = _value([levels[level] for level in wanted], take(best_of_all, columns), plan)
-        value[other] = medians(np.where(levels[0][:, other] == 0, np.nan, levels[0][:, other]))
+        if other.any():
+            value[other] = medians(np.where(levels[0][:, other] == 0, np.nan, levels[0][:, other]))
         return np.vstack((value, ends, other))
 
     depth, best = data.buckets.partition.depth, take(best_of_all, support)

@@ -16,12 +16,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from sparsemean._counts.engines import Progress
 from sparsemean._data.table import Table
 from sparsemean._evidence import signed_ranks
+from sparsemean._evidence.counting.engines import Progress
 from sparsemean._evidence.signs import strongest_signs
 from sparsemean._fit import messages, screening
 from sparsemean._fit.data import FitData, Values
+from sparsemean._fit.power import CANNOT
 from sparsemean._fit.refinement import Refinement
 from sparsemean._fit.screening import ScreeningResult
 from sparsemean._kernels import rounding
@@ -183,7 +184,7 @@ def build_estimate(
         decision=decision,
         plan=plan,
         status=Status(
-            messages=(*table.notes, *notes),
+            messages=tuple(sorted((*table.notes, *notes), key=lambda note: CANNOT not in note)),  # that comes first
             test=messages.how_tested(plan),
             seconds=time.perf_counter() - began,
             versions=messages.versions(),

@@ -23,7 +23,7 @@ from sparsemean._stats.planning import (
     plan_fit,
     positive,
 )
-from sparsemean._stats.power import POWERS, GroupPower, Power, of_one_sample, power_of, smallest_p
+from sparsemean._stats.power import POWERS, ROUNDED, GroupPower, Power, of_one_sample, power_of
 from sparsemean._util.checks import fraction_of_rows, integer, pluralize
 from sparsemean._util.plans import BadRows, GroupSizes, Plan, PowerAnalysis, Question, Shares
 from sparsemean.errors import InputError
@@ -62,12 +62,12 @@ def of_groups(plan: Plan, sizes: GroupSizes, shares: Shares) -> Plan:
     return replace(plan, sizes=sizes, bad_by_group=bad, bad_rows=bad.total)
 
 
-def fewest(suffices: Callable[[int], bool], *, exact: bool = False) -> int:
-    """Return the smallest number of rows that suffices, to within 1 % unless ``exact``; 0 if none up to `MOST_ROWS`."""
+def fewest(suffices: Callable[[int], bool], *, exact: bool = False, most: int = MOST_ROWS) -> int:
+    """Return the smallest number of rows that suffices, to within 1 % unless ``exact``; 0 if none up to ``most``."""
     low, high = MIN_ROWS - 1, MIN_ROWS
     while not suffices(high):
         low, high = high, 2 * high
-        if high > MOST_ROWS:
+        if high > most:
             return 0
     while high - low > (1 if exact else max(1, high // 100)):
         middle = (low + high) // 2
@@ -89,66 +89,85 @@ def rows_needed(
 
 # What is beyond reach at n, d and ε, whatever the data are.
 
+CANNOT = "cannot show"
+"""What the sentence has that says so."""
+MODELS = "With fewer {unit}s a model of the noise may do: limma or DESeq2 for genes, elsewhere a t-test"
 
-def rows_for_any(plan: Plan, share: float) -> int:
-    """Return the number of rows from which a feature on which all agree can be selected; 0 if there is none."""
+
+def impossible(plan: Plan, unit: str = "row", strata: Sequence[GroupSizes] = ()) -> list[str]:
+    """Say so in one line where the design alone forbids every selection, and what would do; ``strata`` have sizes."""
+    if plan.question.test not in POWERS:
+        return []
+    if plan.sizes and len(strata) > 1:  # within strata only what holds if no row is bad is said
+        plan = of_groups(plan, plan.sizes, Shares(0.0, 0.0))
+    able = GroupPower(plan, strata) if plan.sizes else of_one_sample(plan)
+    smallest, needed = able.smallest_p(plan.bad), able.error
+    if smallest <= needed * (1 + ROUNDED):
+        return []
+    who, effect = f"{_against(_sizes_of(plan))} {unit}s", "a difference" if plan.sizes else "an effect"
+    assumed = _against(plan.bad if plan.sizes else plan.bad[1:], " and ")
+    bad = f", {assumed} of them assumed bad," if plan.bad_rows else ""
+    some = f"any of {plan.n_features:,} features" if plan.n_features > 1 else "the feature"
+    tests = f" in any of {plan.n_tests} tests" if plan.n_tests > 1 else ""
+    whatever = "even if the groups do not overlap" if plan.sizes and plan.bad_rows else "whatever the data"
+    return [
+        f"{who}{bad} {CANNOT} {effect} in {some}{tests}, {whatever}. "
+        f"The smallest p they can give is {smallest:.2g}; {needed:.2g} is needed. {_what_could(able, smallest, unit)}"
+    ]
+
+
+def _sizes_of(plan: Plan) -> Sequence[int]:
+    """Return the rows of the reference and of the label, or of one sample."""
+    return plan.sizes or (plan.n_units,)
+
+
+def _against(numbers: Sequence[int], between: str = " against ") -> str:
+    """Return numbers of the label and of the reference, or one number, in words."""
+    return between.join(f"{number:,}" for number in reversed(numbers))
+
+
+def _what_could(able: Power, smallest: float, unit: str) -> str:
+    """Say which design could select something: with fewer bad rows, with more rows or with fewer features."""
+    plan, question, sizes = able.plan, able.plan.question, _sizes_of(able.plan)
+    share, many = f"if {100 * plan.contamination:.3g} % are bad", f"more than {MOST_TOLD:,}"
+    more = (plan.bad_rows and rows_for_any(able, plan.contamination)) or many
+    if plan.bad_rows and able.possible(BadRows(0, 0)):
+        last = able.survivable_share()
+        most = _against([bad_rows(n, last) for n in sizes], " and ")
+        named = math.floor(1e4 * last) / 1e4  # rounded up it would be a row more
+        return f"They could with at most {most} bad (contamination {named:g}); {share} it takes {more} {unit}s"
+    said = [f"{rows_for_any(able, 0.0) or many} {unit}s could"]
+    if plan.bad_rows:
+        said = [f"{said[0]} if none is bad", f"{more} {share}"]
+    elif question.selection == "fwer":
+        fewer = int(question.level / smallest * (1 + ROUNDED)) // plan.n_tests
+        enough = math.ceil(smallest * plan.n_hypotheses / question.level * (1 - ROUNDED))
+        said += [f"or {_against(sizes)} in at most {pluralize(fewer, 'feature')}"] if fewer else []
+        said += [f'or selection="fdr" where {enough:,} features have that p'] if enough <= plan.n_hypotheses else []
+    return f"{', '.join(said)}. {MODELS.format(unit=unit)}"
+
+
+MOST_TOLD = 2000
+"""Rows, of the smaller group, up to which it is said how many would do: tails of more take a second."""
+
+
+def rows_for_any(able: Power, share: float) -> str:
+    """Return the rows, of groups in the same ratio, from which something can be selected; empty if none up to many."""
 
     def suffices(n: int) -> bool:
-        return of_one_sample(at_rows(plan, n, share=share)).possible(bad_rows(n, share))
+        if not isinstance(able, GroupPower):
+            plan = at_rows(able.plan, n, share=share)
+            return of_one_sample(plan).possible(plan.bad)
+        plan = of_groups(able.plan, _scaled(able.sizes, n, able.sizes), Shares(share, share))
+        return GroupPower(plan, [_scaled(each, n, able.sizes) for each in able.strata]).possible(plan.bad)
 
-    return fewest(suffices, exact=True)
-
-
-def nothing_possible(plan: Plan, unit: str = "row") -> list[str]:
-    """Say so where no feature could be selected, however clear, and what would help."""
-    n = plan.n_units
-    limit = round(of_one_sample(plan).survivable_share() * n) if plan.question.test in POWERS else n
-    if limit >= plan.bad_rows:
-        return []
-    if limit < 0:
-        return [
-            f"nothing can be certified: {n} {unit}s are too few for {pluralize(plan.n_features, 'feature')} at "
-            f"level {plan.question.level:g}; {_rows_wanted(plan)}"
-        ]
-    return [
-        f"nothing can be certified: with {pluralize(plan.bad_rows, f'bad {unit}')} among {n} even a feature on which "
-        f"all others agree could be false; at most {limit} (contamination {limit / n:.4g}) can be survived, "
-        f"more {unit}s or fewer features would help"
-    ]
+    n, sizes = fewest(suffices, exact=True, most=MOST_TOLD), able.plan.sizes
+    return _against(_scaled(sizes, n, sizes) if sizes else [n]) if n else ""
 
 
-def _rows_wanted(plan: Plan) -> str:
-    """Say how many rows would do without bad rows, and with as large a share of them."""
-    clean = f"at least {rows_for_any(plan, 0.0):,} are needed"
-    if not plan.contamination:
-        return clean
-    needed = rows_for_any(plan, plan.contamination)
-    more = f"{needed:,}" if needed else "and no number is enough"
-    return f"{clean} if none is bad, {more} at contamination {plan.contamination:g}"
-
-
-def groups_possible(plan: Plan, unit: str = "row") -> list[str]:
-    """Refuse groups too small for any test, and say so where nothing could be certified at this contamination."""
-    asked = GroupPower(plan)
-    n0, n1, bad = asked.sizes.reference, asked.sizes.label, plan.bad
-    smallest, threshold = smallest_p(n0, n1, plan.question.side.number), plan.question.level / plan.n_hypotheses
-    if smallest > plan.question.level and plan.n_tests == plan.n_strata == 1:
-        rule, received = f"be large enough for a test at level {plan.question.level:g}", f"{n1} and {n0} {unit}s"
-        raise InputError(
-            "groups", rule, received, f"their smallest possible p-value is {smallest:.2g}: give more {unit}s"
-        )
-    if smallest > threshold:
-        numbers = f"{smallest:.2g}, is above what is needed, {threshold:.2g}"
-        return [f"nothing can be certified: the smallest possible p-value, {numbers}; more {unit}s would help"]
-    if plan.n_strata > 1:
-        return []
-    limit = asked.survivable_share()
-    if bad.reference <= bad_rows(n0, limit) and bad.label <= bad_rows(n1, limit):
-        return []
-    return [
-        f"nothing can be certified: with {bad.label} and {bad.reference} bad {unit}s among {n1} and "
-        f"{n0} even groups that do not overlap could be false; at most {limit:.2%} of each group can be survived"
-    ]
+def _scaled(sizes: GroupSizes, n: int, of: GroupSizes) -> GroupSizes:
+    """Return groups as much larger as those ``of`` the design are when the smaller has n rows."""
+    return GroupSizes(*(max(1, round(n * size / min(of))) for size in sizes))
 
 
 # What a plan can find, before any data: thresholds, detectable effect, rows needed, contamination survived.
@@ -171,7 +190,10 @@ def plan(
     alternative: str = "two-sided",
     min_effect: float = 0.0,
 ) -> Plan:
-    """Say before seeing any data what n rows of d features can show, at family-wise error ``level``.
+    """Say before seeing any data what n rows of d features can show, at family-wise error ``level`` by Holm's rule.
+
+    What ``selection="maxt"`` finds without bad rows depends on how alike features are, which nobody can plan; with bad
+    rows it finds no more than is said here.
 
     Parameters
     ----------
@@ -267,16 +289,12 @@ def _of_groups(sizes: Sequence[int], d: int, asked: Question, shares: Shares) ->
 
 def _refuse_impossible(plan: Plan, contamination: object) -> None:
     """Refuse what no data could show; say which of n and ε is in the way, and what would help."""
-    if sizes := plan.sizes:
-        notes, received = groups_possible(plan), f"{sizes.reference} and {sizes.label} rows"
-        few = smallest_p(*sizes, plan.question.side.number) > plan.question.level / plan.n_features
-    else:
-        notes, received = nothing_possible(plan), f"n = {plan.n_rows}"
-        few = of_one_sample(plan).survivable_share() < 0
-    if notes and few:
-        raise InputError("n", "be large enough", received, notes[0])
-    if notes:
-        raise InputError("contamination", "leave enough rows", contamination, notes[0])
+    if not (said := impossible(plan)):
+        return
+    if power_of(plan).possible(BadRows(0, 0)):
+        raise InputError("contamination", "leave enough rows", contamination, said[0])
+    received = f"{plan.sizes.reference} and {plan.sizes.label} rows" if plan.sizes else f"n = {plan.n_rows}"
+    raise InputError("n", "be large enough", received, said[0])
 
 
 # In words.

@@ -194,12 +194,7 @@ MANY = 0.25
 """Share of wrong rows beyond which the start is the median: 1 − 1/√2 = 0.29 of them carry a pseudomedian anywhere."""
 
 
-def auto(
-    X: Any,
-    contamination: float,
-    centre: FloatArray | None = None,
-    n_jobs: int | None = None,
-) -> LocationEstimate:
+def auto(X: Any, contamination: float, centre: FloatArray | None = None, n_jobs: int | None = None) -> LocationEstimate:
     """Estimate the mean of a few features of which a share ``contamination`` of the rows may still be wrong.
 
     1. Rows that disagree on several features at once are left out, up to twice that share (`agreeing`).
@@ -217,11 +212,8 @@ def auto(
     how = ", ".join(f"{name} for {count}" for name, count in Counter(names).most_common())
     dropped = X.shape[0] - int(kept.sum())
     left_out = f"{dropped} of {X.shape[0]} rows left out that disagree most; " if dropped else ""
-    return LocationEstimate(
-        mean,
-        weights=kept / kept.sum(),
-        how=f"{left_out}centre with the smallest standard error: {how} feature(s)",
-    )
+    how = f"{left_out}centre with the smallest standard error: {how} feature(s)"
+    return LocationEstimate(mean, weights=kept / kept.sum(), how=how)
 
 
 def _starts(X: Any, *, by_median: bool, n_jobs: int | None) -> FloatArray:

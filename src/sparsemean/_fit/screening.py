@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsemean._counts.engines import Progress
 from sparsemean._data.table import Table
+from sparsemean._evidence.counting.engines import Progress
 from sparsemean._fit.data import FitData, Values
 from sparsemean._fit.refinement import Refinement, refined, with_workers
 from sparsemean._stats import assumptions, directions, factors, row_scores
 from sparsemean._stats.arrays import fillna, medians, near, on_device, on_host, spread_over
 from sparsemean._stats.assumptions import SortKeys, skew_flags
-from sparsemean._stats.decision import Decision
+from sparsemean._stats.decision import Decision, MaxT, adjusted_by_holm
 from sparsemean._stats.standardized import CLIP, Selected, StandardizedRows
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate, RowScores
@@ -91,7 +91,7 @@ def screen(data: FitData, support: IntArray, *, about: FloatArray | None = None)
     """Judge rows by features off the support, whose means are known; by all of them ``about`` centres of them."""
     plan, off = data.plan, "" if about is not None else " off the support"
     columns = screening_columns(data.table, screen_rows=plan.question.screen_rows)
-    columns = np.setdiff1d(columns, support) if about is None else columns
+    columns = np.setdiff1d(columns, support, assume_unique=True) if about is None else columns
     none = row_scores.row_scores(np.zeros(plan.n_rows), {}, {})
     trusted = ScreeningResult(none, np.arange(plan.n_units), plan.bad_rows)
     if columns.size < TOO_FEW:
@@ -148,7 +148,8 @@ def screen_first(data: FitData, decision: Decision) -> ScreeningResult:
     Where bad rows are many, most columns look as if they had a mean: few would be left off the support. That is Holm's,
     as how many rows look bad must not follow from the rule that is then used for so many.
     """
-    support = np.flatnonzero(on_host(decision.p_adjusted) <= data.plan.question.level)
+    p = adjusted_by_holm(decision) if isinstance(decision.rule, MaxT) else decision.p_adjusted
+    support = np.flatnonzero(on_host(p) <= data.plan.question.level)
     data, mean = data.keep(support), np.zeros(data.plan.n_features)
     for columns in data.source.taken_together(support):
         mean[columns] = medians(data.rows_of(columns)[:])
@@ -196,7 +197,7 @@ def neighbours_alike(data: FitData, screening: ScreeningResult, support: IntArra
     explains it. NaN where the only column that varies is sorted: then nothing can be said.
     """
     sampled = screening_columns(data.table, screen_rows=data.plan.question.screen_rows)
-    off = np.setdiff1d(sampled, support)
+    off = np.setdiff1d(sampled, support, assume_unique=True)
     known = off.size >= TOO_FEW
     columns = off if known else sampled
     if not columns.size:

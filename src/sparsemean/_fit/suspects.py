@@ -11,7 +11,7 @@ from sparsemean._evidence.ranks import REST, Contrast
 from sparsemean._fit.screening import screening_columns
 from sparsemean._stats import label_scores, row_scores
 from sparsemean._stats.arrays import group_indices, medians
-from sparsemean._stats.decision import Decision
+from sparsemean._stats.decision import Decision, MaxT, adjusted_by_holm
 from sparsemean._stats.planning import MOST_ALLOWED
 from sparsemean._util.plans import BadRows
 from sparsemean._util.records import FloatArray, IntArray, RowScores
@@ -98,7 +98,8 @@ def _labels_judged(
     clean, n = np.flatnonzero(decision.last >= 0), labels.size
     # How many bad rows are allowed for may follow from this, not from the rule.
     if not any(bad.total for bad in decision.allowed):
-        clean = np.flatnonzero(decision.p_adjusted <= decision.rule.level)
+        p = adjusted_by_holm(decision) if isinstance(decision.rule, MaxT) else decision.p_adjusted
+        clean = np.flatnonzero(p <= decision.rule.level)
     if not clean.size:
         return label_scores.LabelScores(np.zeros(n), np.empty(0, dtype=np.intp), ()), clean
     clean = np.sort(clean[label_scores.strongest(test.strength[clean], n)])

@@ -1,13 +1,14 @@
 """What the paper proves: the conditions and bounds of its theorems at given n, d and ε, and the settings they ask for.
 
 Constants are those of the paper's precise statements: Theorem 1 as restated before its proof, and the appendix on
-medians of means. Nothing here is asked of data by any other part of this package.
+medians of means. Where it has orders alone that is said; what is "derived here" is proved in
+docs/how-it-works.md. Nothing here is asked of data by any other part of this package.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from sparsemean._stats.planning import (
     LEAST_ALPHA,
@@ -26,6 +27,10 @@ CONVERGENCE = "Theorem 1, convergence of SubGM"
 FULL = "Theorem 2, the full algorithm"
 LOWER_BOUND = "Theorem 3, lower bound"
 MEDIAN_OF_MEANS = "Appendix, median of means"
+DIMENSIONS = "Appendix, median of means in d dimensions"
+STABILITY = "Proposition 4.1, a second stage by stability"
+SAMPLE_SIZE = "Section 4.2, the sample size of Lugosi and Mendelson"
+THIRD_MOMENTS = "Section 4.2, bounded third moments"
 
 THIRD_MOMENT = 0.005
 """Theorem 1 asks for E|X − μ|³ ≤ 0.005σ³/√ε."""
@@ -34,6 +39,8 @@ MOST_CONTAMINATION = THIRD_MOMENT**2
 Berry–Esseen bound in the proof is that of the variance itself."""
 BUCKETS_PER_BAD_ROW = 100
 """J = 100⌈εn⌉, so that a bad row reaches one bucket in a hundred at most."""
+GAUSSIAN_THIRD = math.sqrt(8 / math.pi)
+"""E|X|³/σ³ of normal values."""
 COORDINATE = 30
 """A mean errs by at most 30σ√ε."""
 DETECTABLE = 31
@@ -62,14 +69,17 @@ def theorem_rows(
     k = integer(k, argument="k", least=1, rule="be a positive integer")
     delta, sigma = check_share("delta", delta), positive("sigma", sigma)
     bad = math.ceil(contamination * n)
-    buckets = 4 * bad + 32 * math.log(1 / delta)
-    error = sigma * (
-        4 * math.sqrt(2) * (math.sqrt(contamination) + math.sqrt(1 / n)) + 16 * math.sqrt(math.log(1 / delta) / n)
-    )
-    rows = [
-        (MEDIAN_OF_MEANS, _said("J = 4⌈εn⌉ + 32 ln(1/δ) buckets, at most n", buckets <= n), buckets),
-        (MEDIAN_OF_MEANS, "error of one mean, σ(4√2(√ε + √(1/n)) + 16√(ln(1/δ)/n))", error),
-    ]
+    rows = list[tuple[str, str, float]]()
+    for name, odds, of, said in (
+        (MEDIAN_OF_MEANS, 1 / delta, "one mean", "1/δ"), (DIMENSIONS, d / delta, "each of d means", "d/δ"),
+    ):  # fmt: skip
+        buckets = 4 * bad + 32 * math.log(odds)
+        error = 4 * math.sqrt(2) * (math.sqrt(contamination) + math.sqrt(1 / n)) + 16 * math.sqrt(math.log(odds) / n)
+        rows += [
+            (name, _said(f"J = 4⌈εn⌉ + 32 ln({said}) buckets, at most n", buckets <= n), buckets),
+            (name, f"error of {of}, σ(4√2(√ε + √(1/n)) + 16√(ln({said})/n))", sigma * error),
+        ]
+    rows.append((DIMENSIONS, "error of all means in ℓ₂, √d times that", math.sqrt(d) * rows[-1][2]))
     if contamination == 0:
         return tuple(rows)
     root = sigma * math.sqrt(contamination)
@@ -80,9 +90,32 @@ def theorem_rows(
         (FULL, _said("rows of its first stage, n ≥ 20000·ln(4d/δ)/ε", n >= first), first),
         (FULL, f"rows of order (k + ln(d/δ))/ε at k = {k}, by a constant that is not stated",
          (k + math.log(d / delta)) / contamination),
+        *_beside(n, d, contamination, k=k, sigma=sigma, delta=delta),
         *rows,
         (LOWER_BOUND, "no estimator is better than order σ√ε", root),
     )  # fmt: skip
+
+
+def _beside(
+    n: int, d: int, contamination: float, *, k: int, sigma: float, delta: float
+) -> Iterator[tuple[str, str, float]]:
+    """Yield what the paper takes from others: its second stage, the rows of others, and what third moments would give.
+
+    Two laws that the same observed one could come from share all but 2ε of their mass, so their means are at most
+    2σ√(2ε/(1 − 2ε)) apart, which two of them are; 2σ(4ρε²)^⅓/(1 − 2ε) if E|X − μ|³ ≤ ρσ³.
+    """
+    unknown = "by a constant that is not stated"
+    order = math.sqrt(contamination) + math.sqrt(k / n) + math.sqrt(math.log(1 / delta) / n)
+    yield STABILITY, f"error of order σ(√ε + √(k/n) + √(ln(1/δ)/n)) at k = {k}, {unknown}", sigma * order
+    shared = 1 - 2 * contamination
+    most = 2 * sigma * math.sqrt(2 * contamination / shared)
+    yield STABILITY, "error that bad rows alone can cause, n → ∞: at most 2σ√(2ε/(1 − 2ε)), derived here", most
+    size = (k * math.log(d / k) + math.log(d / delta)) / contamination
+    yield SAMPLE_SIZE, f"rows of order (k·ln(d/k) + ln(d/δ))/ε at k = {k}, {unknown}", size
+    least = sigma * (GAUSSIAN_THIRD * contamination**2) ** (1 / 3)
+    law = f"ρ = {GAUSSIAN_THIRD:.2g} as of normal values, n → ∞, derived here"
+    yield THIRD_MOMENTS, f"error of order σε^⅔: at most 2σ(4ρε²)^⅓/(1 − 2ε), {law}", 2 * 4 ** (1 / 3) * least / shared
+    yield THIRD_MOMENTS, f"no estimator is better than ½σ(ρε²)^⅓ for ε ≤ 1/ρ², {law}", least / 2
 
 
 def _said(condition: str, holds: bool) -> str:

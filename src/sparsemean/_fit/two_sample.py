@@ -11,23 +11,25 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean._counts.engines import Progress
 from sparsemean._data.source import Checksum
 from sparsemean._data.table import Table, as_names
 from sparsemean._evidence import groups as groups_of_rows
+from sparsemean._evidence.counting.engines import Progress
 from sparsemean._evidence.groups import GroupTest, RankEvidence
 from sparsemean._evidence.ranks import REST, Contrast
 from sparsemean._fit import covariates, designs, messages, one_sample
+from sparsemean._fit.data import refuse_dask
 from sparsemean._fit.mean import difference_evidence, difference_impossible, differences
 from sparsemean._fit.pipeline import build_estimate, parts_of
-from sparsemean._fit.power import groups_possible
-from sparsemean._fit.suspects import looking_bad, rows_off, sides_of, suspects_of
-from sparsemean._stats import planning
+from sparsemean._fit.power import CANNOT, impossible
+from sparsemean._fit.suspects import ELSEWHERE, looking_bad, rows_off, sides_of, suspects_of
+from sparsemean._kernels.rounding import snapped
+from sparsemean._stats import maxt, planning
 from sparsemean._stats.arrays import on_host
-from sparsemean._stats.decision import Decision, decide, error_after_selection, rule_of
+from sparsemean._stats.decision import Decision, MaxT, Rule, decide, error_after_selection, rule_of
 from sparsemean._stats.effects import CENTRE, MEANS, UNKNOWN, group_effects, joined, log_scale
 from sparsemean._util.checks import AUTO, draw_seed, list_names, unit_name
-from sparsemean._util.plans import Plan, Question
+from sparsemean._util.plans import GroupSizes, Plan, Question
 from sparsemean._util.records import FloatArray, IntArray, MeanDifferenceTest, RowScores, Sample
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
@@ -259,6 +261,9 @@ class Groups:
 def decide_all(design: Design, progress: Progress | None = None) -> Groups:
     """Count, or add up influences, and select over all tests."""
     request, contrasts, omit = design.question, design.contrasts, design.question.missing == "omit"
+    progress, permuting = parts_of(progress, (1.0, float(request.selection == "maxt")))
+    if request.selection == "maxt":
+        refuse_dask(design.table)
     n_strata = 1 if design.strata is None else int(design.strata.max()) + 1
     shared: dict[str, Any] = {
         "n_rows": design.codes.size, "n_features": design.table.shape[1], "n_tests": len(contrasts),
@@ -279,13 +284,40 @@ def decide_all(design: Design, progress: Progress | None = None) -> Groups:
         plans = tuple(replace(plan, scale_rows=scale_rows) for plan in plans)
     else:
         tests = groups_of_rows.count(
-            design.table, design.codes, contrasts, strata=design.strata, min_effect=request.min_effect,
-            missing=omit, n_jobs=design.n_jobs, progress=progress,
+            design.table, design.codes, contrasts, question=request, strata=design.strata, n_jobs=design.n_jobs,
+            progress=progress,
         )  # fmt: skip
     evidence = RankEvidence(tuple(tests), request.side, missing=omit, level=request.level, n_jobs=design.n_jobs)
-    rule = rule_of(request.selection, request.level, evidence.n_hypotheses)
+    rule: Rule = rule_of(request.selection, request.level, evidence.n_hypotheses)
+    if request.selection == "maxt":
+        rule = permuted(design, permuting)
+        notes = (rule.note,)
     decision = decide(evidence, rule, tuple(bads))
     return Groups(design, decision, plans, evidence.tests, design.seed, notes)
+
+
+def permuted(design: Design, progress: Progress | None) -> MaxT:
+    """Return what labels dealt again select where no row is bad: in each test those compared, at its part of the level.
+
+    Dealing the labels of all rows again would be wrong where rows of a third label have another law.
+    """
+    contrasts, request, d = design.contrasts, design.question, design.table.shape[1]
+    source, error, hows, found = design.table.source.cached(), request.level / len(design.contrasts), [], []
+    for test, (contrast, part) in enumerate(zip(contrasts, parts_of(progress, (1.0,) * len(contrasts)), strict=True)):
+        sides = sides_of(design.codes, contrast)
+        rows = np.flatnonzero(sides != ELSEWHERE)
+        strata, signs = (design.codes * 0 if design.strata is None else design.strata), np.where(sides == 1, 1.0, -1.0)
+        hows.append(maxt.Randomization.of(
+            signs[rows], strata[rows], side=request.side, draws=maxt.draws_for(error, rows.size, d),
+            seed=(design.seed, test),
+        ))  # fmt: skip
+
+        def read(columns: IntArray, rows: IntArray = rows) -> tuple[FloatArray, FloatArray]:
+            return snapped(source.take(columns)[rows], source.grid), np.zeros(columns.size)
+
+        found.append(maxt.step_down(read, d, hows[-1], n_jobs=design.n_jobs, progress=part))
+    first = np.minimum(1.0, len(contrasts) * np.concatenate(found))
+    return MaxT(request.level, first=first, note=messages.of_draws(hows, first, request.level))
 
 
 def names_of(classes: designs.Labels, contrast: Contrast) -> tuple[Any, Any]:
@@ -300,7 +332,10 @@ def _not_possible(design: Design, plan: Plan, test: GroupTest, support: IntArray
     n = sum(test.contrast.rows if means is None else means.sizes)
     if not support.size:
         unit = unit_name(design.of_subjects or None)
-        possible = groups_possible(plan, unit) if means is None else difference_impossible(plan, means)
+        labels = sides_of(design.codes, test.contrast)
+        strata = [GroupSizes(b.size, a.size) for a, b in groups_of_rows.strata_of(labels, design.strata)]
+        possible = impossible(plan, unit, strata) if means is None else difference_impossible(plan, means)
+        possible = possible if plan.bad_rows or plan.question.selection != "maxt" else []
     missing = messages.of_missing(gaps, n, design.table) if gaps.any() else ()
     return [*possible, *messages.of_columns(design.table, test.constant, messages.ONE_VALUE), *missing]
 
@@ -347,4 +382,6 @@ def _of_pairs(design: Design, progress: Progress | None) -> Comparison:
         target=question.target, scale=question.scale,
     )  # fmt: skip
     sample = replace(estimate.sample, class_names=as_names(names_of(design.classes, contrast)).astype(str))
-    return Comparison(design.classes, {design.classes.tolist()[contrast.label]: replace(estimate, sample=sample)})
+    said = (note.replace(" rows", " pairs") if CANNOT in note else note for note in estimate.status.messages)
+    estimate = replace(estimate, sample=sample, status=replace(estimate.status, messages=tuple(said)))
+    return Comparison(design.classes, {design.classes.tolist()[contrast.label]: estimate})

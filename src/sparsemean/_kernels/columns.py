@@ -1,11 +1,10 @@
-"""What is made of a table where it lies: signs counted, copies, bucket means and walks, skewness, medians of rows.
+"""What is made of a table where it lies: signs counted, copies, bucket means, skewness, medians of rows.
 
 Element (i, c) of a table lies at ``memory[start + i * step + c * across]``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import pairwise
 
 import numpy as np
@@ -350,56 +349,6 @@ def _skewness(values: Array, moments: Array) -> None:
         power = variance * np.sqrt(variance)
         h = third[lane] / values.shape[0] / (power if power > 0 else 1.0)
         third[lane] = h if h == h else 0.0  # differences that were too large
-
-
-# Walks of the subgradient method over sorted bucket means.
-
-
-@compiled()
-def count_below(x: Array, J: int, mu: float) -> int:
-    """Return #{x < μ} of J sorted values, by halving."""
-    low, high = 0, J
-    while low < high:
-        middle = (low + high) // 2
-        if x[middle] < mu:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@compiled()
-def walk(ordered: Array, alpha: float, eta: float, times: Array, out: Array) -> None:
-    """Run the subgradient method on rows of sorted bucket means; ``out[k]`` is μ̂ after ``times[k]`` steps.
-
-    NaN, which stands for a bucket without a value and is sorted to the end, does not count.
-    """
-    for f in range(ordered.shape[0]):
-        x = ordered[f]
-        J = count_below(x, x.size, np.inf)
-        u = v = alpha
-        t = 0
-        for k in range(times.size):
-            while True:
-                mu = u * u - v * v
-                if t >= times[k]:
-                    break
-                below = through = count_below(x, J, mu)
-                if below < J and x[below] == mu:
-                    through = count_below(x, J, np.nextafter(mu, np.inf))
-                beta = (J - through - below) / max(1, J)
-                u *= 1.0 + eta * beta
-                v *= 1.0 - eta * beta
-                t += 1
-            out[k, f] = mu
-
-
-def subgm(means: FloatArray, *, alpha: float, eta: float, times: Iterable[int]) -> FloatArray:
-    """Run the subgradient method on (J, features) bucket means; μ̂ at each of the rising ``times``."""
-    at = np.fromiter(times, dtype=np.intp)
-    out = np.empty((at.size, means.shape[1]))
-    walk(np.sort(means.T, axis=1), alpha, eta, at, out)
-    return out
 
 
 # What judging rows asks of a table: medians of rows, where far values meet.

@@ -1,4 +1,4 @@
-"""What loops that count signs share, and those of data with gaps, and which features reach an error.
+"""What loops that count signs share, those of data with gaps, which features reach an error, walks over bucket means.
 
 Rows are sliced before the inner loops because an index that might be negative keeps LLVM from using vector
 instructions.
@@ -6,10 +6,13 @@ instructions.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from sparsemean._kernels.compiling import compiled
 from sparsemean._kernels.memory_layout import Array
+from sparsemean._util.records import FloatArray
 
 MAGNITUDE = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 BEYOND = float(np.finfo(np.float64).max)
@@ -200,3 +203,63 @@ def _rooms(statistic: Array, nonzero: Array, ragged: Array, asked: Array, first:
             numbers = nonzero[size, first : first + room.size]
             for f in range(room.size):
                 room[f] = max(room[f], np.int32(mine[f] - asked[size, np.uintp(numbers[f])]))
+
+
+# Walks of the subgradient method over sorted bucket means.
+
+NEAR = 16
+"""Bucket means that a step passes one by one before it looks for its place by halving."""
+
+
+@compiled()
+def count_below(x: Array, J: int, mu: float) -> int:
+    """Return #{x < μ} of J sorted values, by halving."""
+    low, high = 0, J
+    while low < high:
+        middle = (low + high) // 2
+        if x[middle] < mu:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@compiled()
+def walk(ordered: Array, alpha: float, eta: float, times: Array, out: Array) -> None:
+    """Run the subgradient method on rows of sorted bucket means; ``out[k]`` is μ̂ after ``times[k]`` steps.
+
+    NaN, which stands for a bucket without a value and is sorted to the end, does not count.
+    """
+    for f in range(ordered.shape[0]):
+        x = ordered[f]
+        J = count_below(x, x.size, np.inf)
+        u = v = alpha
+        t = below = 0
+        for k in range(times.size):
+            while True:
+                mu = u * u - v * v
+                if t >= times[k]:
+                    break
+                left = NEAR  # most steps pass a few; where many are equal, as zeros are, one may pass all of them
+                while left and below < J and x[below] < mu:
+                    below, left = below + 1, left - 1
+                while left and below > 0 and x[below - 1] >= mu:
+                    below, left = below - 1, left - 1
+                if left == 0:
+                    below = count_below(x, J, mu)
+                through = below
+                if below < J and x[below] == mu:
+                    through = count_below(x, J, np.nextafter(mu, np.inf))
+                beta = (J - through - below) / max(1, J)
+                u *= 1.0 + eta * beta
+                v *= 1.0 - eta * beta
+                t += 1
+            out[k, f] = mu
+
+
+def subgm(means: FloatArray, *, alpha: float, eta: float, times: Iterable[int]) -> FloatArray:
+    """Run the subgradient method on (J, features) bucket means; μ̂ at each of the rising ``times``."""
+    at = np.fromiter(times, dtype=np.intp)
+    out = np.empty((at.size, means.shape[1]))
+    walk(np.sort(means.T, axis=1), alpha, eta, at, out)
+    return out

@@ -77,10 +77,23 @@ def neighbour_z(x: FloatArray) -> float:
     >>> neighbour_z(rows) > ALARM, neighbour_z(rows[np.arange(300) // 3 * 3]) > ALARM
     (False, True)
     """
-    n, d = x.shape
+    (n, d), xp = x.shape, namespace(x)
     if n < 3 or not d:
         return 0.0
-    products, of_next, squares = _sums_about_means(x)
+    if xp is np and (gaps := np.isnan(x)).any():
+        signs = np.sign(np.where(gaps, 0.0, x))
+        signs -= np.where(gaps, 0.0, signs.sum(axis=0) / np.maximum(np.sum(~gaps, axis=0), 1))
+        of_next, squares = (np.einsum("ij,ij->i", signs[: len(other)], other) for other in (signs[1:], signs))
+        products = signs.T @ signs
+    else:  # sums of products of whole numbers are exact in single precision; the means are taken out of them afterwards
+        whole = (x > 0).astype(np.float32) - (x < 0)
+        mean = on_host(xp.ones(n, dtype=np.float32) @ whole).astype(np.float64) / n
+        of_next, squares = (xp.einsum("ij,ij->i", whole[: len(other)], other) for other in (whole[1:], whole))
+        along = whole.astype(np.float64) @ near(x, mean)
+        products, of_next, squares, along = on_host((whole.T @ whole, of_next, squares, along))
+        length = float(mean @ mean)
+        of_next, squares = of_next - along[:-1] - along[1:] + length, squares - 2 * along + length
+        products = products - n * np.outer(mean, mean)
     return _ratio(of_next + squares.sum() / (n * (n - 1)), products, squares)
 
 
@@ -89,25 +102,6 @@ def _ratio(S: FloatArray, products: FloatArray, squares: FloatArray) -> float:
     of_all_pairs = (np.sum(products**2) - np.sum(squares**2)) / squares.size
     length = float(np.sqrt(max(np.sum(S**2), of_all_pairs)))
     return float(S.sum()) / length if length else 0.0
-
-
-def _sums_about_means(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the products of columns, of rows with the next ones and with themselves, of signs less their means."""
-    xp = namespace(x)
-    if xp is np and (gaps := np.isnan(x)).any():
-        signs = np.sign(np.where(gaps, 0.0, x))
-        signs -= np.where(gaps, 0.0, signs.sum(axis=0) / np.maximum(np.sum(~gaps, axis=0), 1))
-        of_next = np.einsum("ij,ij->i", signs[:-1], signs[1:])
-        return signs.T @ signs, of_next, np.einsum("ij,ij->i", signs, signs)
-    # Sums of products of whole numbers are exact in single precision; the means are taken out of them afterwards.
-    whole = (x > 0).astype(np.float32) - (x < 0)
-    mean = on_host(xp.ones(x.shape[0], dtype=np.float32) @ whole).astype(np.float64) / x.shape[0]
-    of_next, squares = (xp.einsum("ij,ij->i", whole[: len(other)], other) for other in (whole[1:], whole))
-    along = whole.astype(np.float64) @ near(x, mean)
-    products, of_next, squares, along = on_host((whole.T @ whole, of_next, squares, along))
-    length = float(mean @ mean)
-    of_next = of_next - along[:-1] - along[1:] + length
-    return np.asarray(products - x.shape[0] * np.outer(mean, mean)), of_next, squares - 2 * along + length
 
 
 # Sorted files: independent rows stay independent given the columns they were sorted by.

@@ -178,6 +178,16 @@ class BenjaminiHochberg:
         return float(self.error(total if found is None else found, total))
 
 
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class MaxT(Holm):
+    """Select by common flips or permutations where no row is bad; else what Holm's rule selects of that."""
+
+    first: FloatArray
+    """Adjusted p-values where no row is bad; see `sparsemean._stats.maxt`."""
+    note: str = ""
+    """How they were made."""
+
+
 Rule = Holm | BenjaminiHochberg
 
 
@@ -198,9 +208,9 @@ def rejections(rule: Rule, p: FloatArray, columns: IntArray, sure: IntArray, tot
 
 
 def rule_of(selection: str, level: float, total: int) -> Rule:
-    """Return the rule named ``selection`` for so many hypotheses; the paper's own support is judged by Holm."""
+    """Return the rule named ``selection`` for so many hypotheses: Holm's of the paper's, and of `MaxT` without data."""
     by = BenjaminiHochberg(level, harmonic(total) if selection == "fdr_by" else 1.0)
-    rules: dict[str, Rule] = {"fwer": Holm(level), "fdr": by, "fdr_by": by, "paper": Holm(level)}
+    rules: dict[str, Rule] = {"fwer": Holm(level), "fdr": by, "fdr_by": by, "maxt": Holm(level), "paper": Holm(level)}
     return rules[selection]
 
 
@@ -300,7 +310,8 @@ class Decision:
 
     def without(self, constant: IntArray) -> Decision:
         """Take hypotheses whose features hold one value only off the support."""
-        return replace(self, support=np.setdiff1d(self.support, constant), skipped=constant)
+        left = np.setdiff1d(self.support, constant) if constant.size else self.support
+        return replace(self, support=left, skipped=constant)
 
     @cached_property
     def radius(self) -> IntArray:
@@ -316,7 +327,7 @@ class Decision:
         # What the rule selects, whatever became of the support since.
         chosen = on_host(self.support if step is None else xp.flatnonzero(self.last >= step))
         out = xp.ones(self.p_values.size, dtype=np.intp)
-        if chosen.size:
+        if chosen.size and not isinstance(self.rule, MaxT):  # one row can undo a t
             out[xp.asarray(chosen)] += xp.asarray(_last_selected(self.evidence.beyond(self.allowed), self.rule, chosen))
         return out  # type: ignore[no-any-return]
 
@@ -329,7 +340,8 @@ def decide(
     ``last`` is known where the same was decided for other bad rows; see `Decision.at` for ``some``.
     """
     xp, n = evidence.xp, evidence.n_hypotheses
-    asked = None if not some or last is None else on_host(xp.flatnonzero(last >= 0))
+    holm = not isinstance(rule, MaxT)
+    asked = None if not (some and holm) or last is None else on_host(xp.flatnonzero(last >= 0))
     at, p, log_p = evidence.p_values(allowed, asked)
     values, places = xp.full((4, n), np.nan if some else 1.0), xp.asarray(at)
     values[3] -= 1.0  # log p
@@ -338,20 +350,31 @@ def decide(
         last, candidates = xp.full(n, -1, dtype=np.intp), evidence.selected_first(rule)
         if candidates.size:
             last[xp.asarray(candidates)] = xp.asarray(_last_selected(evidence, rule, candidates))
+    if isinstance(rule, MaxT):
+        first = xp.asarray(rule.first)
+        values[1] = xp.maximum(first, values[1]) if any(bad.total for bad in allowed) else first
+        last = xp.where(first <= rule.level, xp.maximum(last, 0), -1)
     share, step = evidence.as_shares(last), evidence.step_of(allowed)
     if step is not None:
         support = xp.flatnonzero(last >= step)
     else:
         support = at[rejected(rule, p, n)]
+        support = support[last[support] >= 0]
         share[support] = np.fmax(share[support], evidence.share_of(allowed))
     p_values, p_adjusted, q_values, logs = values
     return Decision(evidence, rule, allowed, support, p_values, logs, p_adjusted, q_values, last, share)
 
 
-def decide_planned(evidence: Evidence, plan: Plan) -> Decision:
+def decide_planned(evidence: Evidence, plan: Plan, rule: Rule | None = None) -> Decision:
     """Select as is planned for one sample."""
     question = plan.question
-    return decide(evidence, rule_of(question.selection, question.level, evidence.n_hypotheses), (plan.bad,))
+    return decide(evidence, rule or rule_of(question.selection, question.level, evidence.n_hypotheses), (plan.bad,))
+
+
+def adjusted_by_holm(decision: Decision) -> FloatArray:
+    """Return p-values adjusted by Holm, whatever the rule."""
+    whole, d = decision.whole or decision, decision.p_values.size
+    return adjust(whole.p_values, whole.p_values.size)[0][decision.contrast * d :][:d]
 
 
 def _last_selected(evidence: Evidence, rule: Rule, at: IntArray) -> IntArray:

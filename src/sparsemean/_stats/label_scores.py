@@ -117,7 +117,14 @@ def judge_labels(
         if np.array_equal(kept, nearer):
             break
         kept = nearer
-    return LabelScores(scores, suspects, _against(_deviates(values, side, strata, kept), side, suspects))
+    if not suspects.size:
+        return LabelScores(scores, suspects, ())
+    # The features that place a suspect most clearly in the other group.
+    up = np.where(side[suspects] == 1, 1.0, -1.0)
+    deviates = _deviates(values, side, strata, kept)
+    votes = np.array([-delta * fillna(z[:, suspects], 0.0).sum(axis=0) * up for delta, z in deviates])
+    order = np.argsort(-votes, axis=0, kind="stable")[:SPEAKING]
+    return LabelScores(scores, suspects, tuple(best[votes[best, k] > 0] for k, best in enumerate(order.T)))
 
 
 def label_limit(n_rows: int, n_class: int) -> float:
@@ -227,19 +234,16 @@ def _contradicted(places: _Places, side: IntArray, classes: IntArray, kept: Flag
             if np.median(below[others & kept]) > most:
                 beyond[rows] = below[rows] / places.widths[rows] - most
             short[others] = np.minimum(short[others], below[others])
-    scores = _between_medians(means.sum(axis=0), side, judged)
-    listed = np.flatnonzero(judged & (beyond > 0) & (short < CLOSE))
-    return scores, listed[np.argsort(-scores[listed], kind="stable")]
-
-
-def _between_medians(x: FloatArray, side: IntArray, judged: Flags) -> FloatArray:
-    """Return each row's place from −1, the median of its own group, to +1, that of the other one."""
-    scores = np.zeros(side.size)
+    x, scores = (
+        means.sum(axis=0),
+        np.zeros(side.size),
+    )  # places from −1, the median of the own group, to +1, the other's
     first, second = x[judged & (side == 1)], x[judged & (side == 0)]
     gap = float(np.median(first) - np.median(second)) if first.size and second.size else 0.0
     if gap > 0:
         scores[judged] = (2 * (x[judged] - np.median(second)) / gap - 1) * np.where(side[judged] == 1, -1, 1)
-    return scores
+    listed = np.flatnonzero(judged & (beyond > 0) & (short < CLOSE))
+    return scores, listed[np.argsort(-scores[listed], kind="stable")]
 
 
 def _spread(x: FloatArray, least: float) -> tuple[float, float]:
@@ -248,13 +252,3 @@ def _spread(x: FloatArray, least: float) -> tuple[float, float]:
     outer = np.quantile(x, [share for share, _ in OUTER]) - middle
     scales = (float(up) / deviations for up, (_, deviations) in zip(outer, OUTER, strict=True))
     return middle, max(least, GAUSSIAN * float(np.median(np.abs(x - middle))), *scales)
-
-
-def _against(deviates: Iterable[tuple[float, FloatArray]], side: IntArray, suspects: IntArray) -> tuple[IntArray, ...]:
-    """Return for each suspect the features that place it most clearly in the other group."""
-    if not suspects.size:
-        return ()
-    up = np.where(side[suspects] == 1, 1.0, -1.0)
-    votes = np.array([-delta * fillna(z[:, suspects], 0.0).sum(axis=0) * up for delta, z in deviates])
-    order = np.argsort(-votes, axis=0, kind="stable")[:SPEAKING]
-    return tuple(features[votes[features, k] > 0] for k, features in enumerate(order.T))

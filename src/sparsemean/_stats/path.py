@@ -213,7 +213,7 @@ def selection_threshold(t: int, *, alpha: float, eta: float) -> float:
 
 def walk(means: FloatArray, *, alpha: float, eta: float, times: Iterable[int]) -> FloatArray:
     """Return rows of μ̂ at the rising ``times`` for (J, features) bucket means, step by step."""
-    from sparsemean._kernels.columns import subgm  # compiled kernels are loaded when there is something to walk
+    from sparsemean._kernels.loops import subgm  # compiled kernels are loaded when there is something to walk
 
     return subgm(means, alpha=alpha, eta=eta, times=times)
 

@@ -95,11 +95,12 @@ SELECTIONS = {
     "fwer": "Holm",
     "fdr": "Benjamini–Hochberg",
     "fdr_by": "Benjamini–Yekutieli",
+    "maxt": "Westfall–Young",
     "paper": "the paper’s rule",
 }
-"""Rules by what ``selection=`` calls them; what each promises is said in `sparsemean._report.wording`."""
+"""Rules by what ``selection=`` calls them; what each promises is said in `sparsemean.result._report.wording`."""
 RULES = tuple(name for name in SELECTIONS if name != "paper")
-"""Those that decide by p-values alone. The paper's needs walks, and so the data again: that is a fit."""
+"""Those with an error rate. The paper's needs walks, and so the data again: that is a fit."""
 MISSING = ("raise", "omit")
 
 
@@ -169,6 +170,10 @@ def check_question(
     wanted = one_of(target, TARGETS, argument="target")
     if scale is not None and wanted != "mean":
         raise InputError("scale", "come with target='mean'", "a scale", "leave one of them out")
+    for name, value, usual in (("target", wanted, "centre"), ("min_effect", min_effect, 0)):
+        if selection == "maxt" and value != usual:
+            advice = "flips and permutations say nothing of it: 'fwer' does"
+            raise InputError("selection", f"be another than 'maxt' with {name}={value!r}", "'maxt'", advice)
     shares = None if is_auto(contamination) else check_shares(contamination, or_auto=True)
     return Question(
         selection=one_of(selection, SELECTIONS, argument="selection"),

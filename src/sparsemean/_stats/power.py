@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -18,12 +18,12 @@ import numpy as np
 from sparsemean._kernels.influence import GRID, steps
 from sparsemean._stats import nulls
 from sparsemean._stats.decision import Stages, rule_of, stages_up_to
-from sparsemean._stats.nulls import critical_rank, least_majority, sign_test_stages
+from sparsemean._stats.nulls import critical_rank, least_majority, sign_test_stages, times, two_sided
 from sparsemean._stats.planning import bad_rows, first_error
 from sparsemean._stats.signed_ranks import (
     REPEAT_SHARE,
     caps_of,
-    critical_sum,
+    critical_sums,
     filter_of,
     log_tails,
     rank_stages,
@@ -31,7 +31,7 @@ from sparsemean._stats.signed_ranks import (
     shares_of,
     slack_of,
 )
-from sparsemean._util.plans import GroupSizes, Plan
+from sparsemean._util.plans import BadRows, GroupSizes, Plan
 from sparsemean._util.records import FloatArray, MeanTest
 from sparsemean.errors import InputError
 
@@ -43,6 +43,8 @@ NODES = 128
 """Of the integrals over a normal law, on each side of its null value."""
 FARTHEST = 9.0
 """Standard deviations from its mean at which a normal law ends."""
+ROUNDED, LARGEST_LOG = 1e-9, 700.0
+"""What p-values may be off by as a share, where they are compared; the logarithm of about the largest double."""
 POINTS = 2048
 """Points that probabilities of several statistics at once are counted on."""
 
@@ -52,6 +54,20 @@ class Power(ABC):
     """What one plan can do by its test, which looks at one statistic or at several."""
 
     plan: Plan
+
+    @property
+    def error(self) -> float:
+        """The p-value that selects the most significant feature, were all features alike."""
+        d = self.plan.n_hypotheses
+        return rule_of(self.plan.question.selection, self.plan.question.level, d).next_error(None, d)
+
+    @abstractmethod
+    def smallest_p(self, bad: BadRows) -> float:
+        """Return the smallest p-value that data without equal values can have if so many rows may be bad."""
+
+    def possible(self, bad: BadRows) -> bool:
+        """Whether a feature can be selected at so many bad rows."""
+        return self.smallest_p(bad) <= self.error * (1 + ROUNDED)
 
     @abstractmethod
     def chance(self, effect: float, *, opposed: bool = False, alone: int | None = None) -> float:
@@ -108,14 +124,25 @@ def of_one_sample(plan: Plan) -> OneSamplePower:
 # Ranks of two groups.
 
 
-def smallest_p(n0: int, n1: int, sides: int) -> float:
-    """Return 2/C(n₀ + n₁, n₀), the p-value of groups that do not overlap; half of it for one side."""
-    return sides * math.exp(math.lgamma(n0 + 1) + math.lgamma(n1 + 1) - math.lgamma(n0 + n1 + 1))
-
-
 @dataclass(frozen=True)
 class GroupPower(Power):
     """Pairs of rows of two groups in which the label's is above, by the normal law of their number."""
+
+    strata: Sequence[GroupSizes] = ()
+    """The groups within each stratum, where there are several: only the smallest p-value is known there."""
+
+    def smallest_p(self, bad: BadRows) -> float:
+        """Return that of groups that do not overlap: 2/C(n₀ + n₁, n₀), the product over strata, if no row is bad."""
+        (n0, n1), sides = self.sizes, self.plan.question.side.number
+        if bad.total and len(self.strata) < 2:
+            rows, least = np.array([[n1, n0]]), (n1 - bad.label) * (n0 - bad.reference)
+            tail = nulls.log_u_tails(rows[:, :1], rows[:, 1:], rows.sum(axis=1, keepdims=True), np.array([2 * least]),
+                                     bound=False, halves=False)  # fmt: skip
+            return min(1.0, sides * math.exp(tail[0]))
+        logs = (
+            math.lgamma(a + 1) + math.lgamma(b + 1) - math.lgamma(a + b + 1) for a, b in self.strata or [self.sizes]
+        )
+        return sides * math.exp(sum(logs))
 
     @property
     def sizes(self) -> GroupSizes:
@@ -126,7 +153,7 @@ class GroupPower(Power):
     @cached_property
     def critical(self) -> int:
         """What the number of pairs must reach where no row is bad."""
-        error = self.plan.question.level / self.plan.n_hypotheses / self.plan.question.side.number
+        error = self.error / self.plan.question.side.number
         return critical_rank((self.sizes.label,), (self.sizes.reference,), error)
 
     def survivable_share(self) -> float:
@@ -174,22 +201,12 @@ def above(shift: float) -> tuple[float, float]:
 
 
 class OneSamplePower(Power):
-    """What a plan of one sample can do."""
-
-    @property
-    def error(self) -> float:
-        """The p-value that selects the most significant feature, were all features alike."""
-        d = self.plan.n_features
-        return rule_of(self.plan.question.selection, self.plan.question.level, d).next_error(None, d)
-
-    @abstractmethod
-    def possible(self, bad_rows: int) -> bool:
-        """Whether a feature on which all rows agree is selected at so many bad rows."""
+    """What a plan of one sample can do: p is smallest where all rows agree."""
 
     def survivable_share(self) -> float:
         """Return the largest share of bad rows at which some feature can still be selected; below 0 if none can."""
         numbers = range(self.plan.n_units // 2 + 1)
-        return (bisect_left(numbers, True, key=lambda bad: not self.possible(bad)) - 1) / self.plan.n_units
+        return (bisect_left(numbers, True, key=lambda bad: not self.possible(BadRows(0, bad))) - 1) / self.plan.n_units
 
 
 # Signs of bucket means.
@@ -216,12 +233,12 @@ class SignPower(OneSamplePower):
     def _critical(self, size: int, error: float, n_sizes: int) -> int:
         return least_majority(self.buckets(size), error, self.plan.question.side.number * n_sizes / 2)
 
-    def possible(self, bad_rows: int) -> bool:
-        """Whether buckets that all agree select at so many bad rows."""
-        sizes = self.plan.walk.bucket_sizes
-        return all(
-            any(self.buckets(sizes[k]) - bad >= self._critical(sizes[k], self.error, len(places)) for k in places)
-            for bad, places in stages_up_to(self.stages, bad_rows)
+    def smallest_p(self, bad: BadRows) -> float:
+        """Return that of buckets that all agree."""
+        numbers, sides = np.array([self.buckets(size) for size in self.plan.walk.bucket_sizes]), self.plan.question.side
+        return max(
+            float(times(two_sided(numbers[[*at]] - less, numbers[[*at]]), sides.number * len(at) / 2).min())
+            for less, at in stages_up_to(self.stages, bad.label)
         )
 
     def majority(self, size: int) -> int:
@@ -299,9 +316,9 @@ class RankPower(OneSamplePower):
     @cached_property
     def _looks(self) -> list[dict[int, int]]:
         """The sum, slack included, that each cap asks for, wherever p must be small."""
-        n, caps = self.plan.n_units, caps_of(self.plan.n_units)
+        n, caps = np.array([self.plan.n_units]), caps_of(self.plan.n_units)
         return [
-            {place: critical_sum(n, caps[place], log) + slack for place, (log, slack) in errors.items()}
+            {place: int(critical_sums(n, caps[place], log)[0]) + slack for place, (log, slack) in errors.items()}
             for errors in self._errors(self.plan.bad_rows)
         ]
 
@@ -311,16 +328,19 @@ class RankPower(OneSamplePower):
         largest = filter_of(self.plan)
         return {} if largest >= 1 else self.signs.passing(largest)
 
-    def possible(self, bad_rows: int) -> bool:
-        """Whether values of one sign are selected at so many bad rows."""
+    def smallest_p(self, bad: BadRows) -> float:
+        """Return that of values of one sign: 2^(1 − n) if no row is bad."""
         n, caps = np.array([self.plan.n_units]), caps_of(self.plan.n_units)
-        extra = bad_rows - self.plan.bad_rows
+        extra = bad.label - self.plan.bad_rows
         if self._filter and all(self.signs.buckets(size) < k + extra for size, k in self._filter.items()):
-            return False
-        return all(
-            any(log_tails(n, caps[k], score_sums(n, caps[k]) - slack)[0] <= log for k, (log, slack) in errors.items())
-            for errors in self._errors(bad_rows)
+            return 1.0
+        if not bad.label:
+            return self.plan.question.side.number * 0.5**self.plan.n_units
+        beyond = max(
+            min(log_tails(n, caps[k], score_sums(n, caps[k]) - slack)[0] - log for k, (log, slack) in errors.items())
+            for errors in self._errors(bad.label)
         )
+        return min(1.0, self.error * math.exp(min(beyond, LARGEST_LOG)))
 
     def chance(self, effect: float, *, opposed: bool = False, alone: int | None = None) -> float:
         """Return the chance that some cap selects wherever it must; that of the cap at one place, where named.
@@ -444,10 +464,11 @@ class SumPower(OneSamplePower):
         """The test of a column of scale one."""
         return nulls.mean_test(self.plan, np.ones(1))
 
-    def possible(self, bad_rows: int) -> bool:
-        """Whether sums can reach the bound at so many bad rows."""
-        test = nulls.mean_test(replace(self.plan, bad_rows=bad_rows), np.ones(1))
-        return self.plan.n_units * nulls.psi_max(test.kappa) >= nulls.bound(test, self.error, bad_rows)
+    def smallest_p(self, bad: BadRows) -> float:
+        """Return that of the largest sum."""
+        test = nulls.mean_test(replace(self.plan, bad_rows=bad.label), np.ones(1))
+        beyond = nulls.bound(test, 1.0, bad.label) - self.plan.n_units * nulls.psi_max(test.kappa)
+        return min(1.0, math.exp(min(beyond, LARGEST_LOG)))
 
     def chance(self, effect: float, *, opposed: bool = False, alone: int | None = None) -> float:  # noqa: ARG002
         """Return the chance by the normal law of the sum; the influence of a bad row that opposes is the largest."""

@@ -139,7 +139,14 @@ def judge_rows(table: StandardizedRows, *, most: int | None = None) -> RowScores
     judge_tails(table, seen, kind=TOGETHER, bound=limit(n))
     sizes, worth = _sizes(table)
     _judge_leaning(table, seen, robust_z(sizes, seen.kept, worth))
-    _judge_copies(table, seen, robust_z(sizes, seen.kept, worth))
+    # Large rows that are the same take no tail to be held against, so that few are enough.
+    away = robust_z(sizes, seen.kept, worth)
+    rows = np.flatnonzero(seen.kept & (away > limit(n)))
+    if rows.size >= TOGETHER_FROM:
+        rows = rows[copies(table.ratios.take(rows))][: seen.margin()]
+    if rows.size >= TOGETHER_FROM:
+        seen.scores[rows] = np.maximum(seen.scores[rows], away[rows])
+        seen.reject(rows, TOGETHER, _largest(table, rows))
     _judge_columns(table, seen)
     away = robust_z(sizes, seen.kept, worth)
     large = np.flatnonzero(seen.kept & (away > limit(n)))
@@ -198,16 +205,6 @@ def _judge_leaning(table: StandardizedRows, seen: Judgement, away: FloatArray) -
     if leaning(scaled).any():  # then the gap has set all of them apart, whatever the side of one of them
         seen.scores[rows] = np.maximum(seen.scores[rows], away[rows])
         seen.reject(rows, TOGETHER, reasons_of_group(table, table.scaled, rows, scaled.sum(axis=0)))
-
-
-def _judge_copies(table: StandardizedRows, seen: Judgement, away: FloatArray) -> None:
-    """Reject large rows that are the same: that takes no tail to be held against, so that few rows are enough."""
-    rows = np.flatnonzero(seen.kept & (away > limit(away.size)))
-    if rows.size >= TOGETHER_FROM:
-        rows = rows[copies(table.ratios.take(rows))][: seen.margin()]
-    if rows.size >= TOGETHER_FROM:
-        seen.scores[rows] = np.maximum(seen.scores[rows], away[rows])
-        seen.reject(rows, TOGETHER, _largest(table, rows))
 
 
 def _largest(table: StandardizedRows, rows: IntArray) -> Reasons:

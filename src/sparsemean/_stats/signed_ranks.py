@@ -123,8 +123,9 @@ AT_ONCE, TOGETHER = 1_000_000, 64
 """Factors of a characteristic function that are made at once; scores that share a sine and a cosine."""
 DYADIC = 50
 """Values up to which a table has no rounding in it."""
-MANY = 32
-"""Sums whose tails are looked at together where a critical one is searched for."""
+MANY, LEAST_MANY = 32, 8
+"""Sums whose tails are looked at together where critical ones are searched for, of one number of values and of many:
+it is the calls that take time."""
 LOG_2 = math.log(2.0)
 
 
@@ -172,18 +173,52 @@ def log_tails(values: IntArray, cap: int, sums: IntArray) -> FloatArray:
     return out
 
 
-@lru_cache(maxsize=4096)
-def critical_sum(values: int, cap: int, log_error: float) -> int:
-    """Return the smallest sum whose tail is no larger than an error, by halving; one more than there can be if none."""
-    most = int(score_sums(np.array([values]), cap)[0])
-    low, high = most // 2, most + 1
-    while low < high:  # many at once: it is the calls that take time
-        sums = np.unique(np.linspace(low, high - 1, MANY).astype(np.int64))
-        enough = log_tails(np.full(sums.size, values), cap, sums) <= log_error
-        first = int(np.argmax(enough)) if enough.any() else sums.size
-        low, high = (int(sums[first - 1]) + 1 if first else low), (int(sums[first]) if first < sums.size else high)
-        if first == sums.size:
-            return high
+def most_bad(sums: IntArray, values: IntArray, cap: int, log_error: float) -> IntArray:
+    """Return up to how many bad rows the tails of sums, less what these can move, are no larger than an error, else −1.
+
+    Examples
+    --------
+    >>> most_bad(np.array([4, 5, 8]), np.array([3, 3, 5]), 2, np.log(0.125))
+    array([-1,  0,  0])
+    """
+    room = sums - critical_sums(values, cap, log_error)
+    left, full = score_sums(values, cap) - room, cap * (cap + 1) // 2  # what is left of the scores, the largest gone
+    below = np.ceil((np.sqrt(8 * np.minimum(left, full) + 1) - 1) / 2).astype(np.int64)
+    return np.asarray(np.where(room < 0, -1, values - np.where(left > full, cap - (full - left) // cap, below)))
+
+
+def critical_sums(values: IntArray, cap: int, log_error: float) -> IntArray:
+    """Return, for each number of ``values``, the smallest sum whose tail is no larger than an error, by halving.
+
+    It is one more than there can be where no tail is so small.
+
+    Examples
+    --------
+    >>> critical_sums(np.array([3, 2]), 2, np.log(0.125))
+    array([5, 4])
+    """
+    numbers, back = np.unique(values, return_inverse=True)
+    return _critical_sums(tuple(numbers.tolist()), cap, log_error)[back]
+
+
+@lru_cache(maxsize=1024)
+def _critical_sums(values: tuple[int, ...], cap: int, log_error: float) -> IntArray:
+    numbers, squared = np.array(values, dtype=np.int64), 1.0
+    most = score_sums(numbers, cap)
+    low, high, moving = most // 2, most + 1, np.arange(numbers.size)
+    for _ in range(4):  # as if T were normal, to begin with
+        squared = max(0.1, -2 * (log_error + math.log(2 * math.pi * squared) / 2))
+    parts = np.arange(1.0, 1 + max(LEAST_MANY, MANY // max(1, numbers.size)))
+    near = math.sqrt(squared) + 0.5 * (2 * parts / (parts.size + 1) - 1) ** 3
+    sums = (most[:, np.newaxis] / 2 + np.outer(np.sqrt(_variances(numbers, cap)), near)).astype(np.int64)
+    while moving.size:
+        least, end = low[moving, np.newaxis], high[moving, np.newaxis]
+        sums = np.minimum(np.maximum(sums, least), end - 1)
+        enough = log_tails(np.repeat(numbers[moving], parts.size), cap, sums.ravel()).reshape(sums.shape) <= log_error
+        first, of = np.sum(~np.logical_or.accumulate(enough, axis=1), axis=1), np.arange(moving.size)
+        low[moving], high[moving] = np.hstack((least, sums + 1))[of, first], np.hstack((sums, end))[of, first]
+        moving = np.flatnonzero(low < high)
+        sums = (low[moving] + np.outer(parts / (parts.size + 1), (high - low)[moving]).astype(np.int64)).T
     return low
 
 
@@ -212,6 +247,11 @@ def _of_lumps(number: int, cap: int, sums: IntArray) -> FloatArray:
     return np.asarray(np.minimum(0.0, largest + np.log(np.exp(logs.T - largest).sum(axis=0)) + number * ROUNDED))
 
 
+def _variances(values: IntArray, cap: int) -> FloatArray:
+    own = np.minimum(values, cap).astype(np.float64)
+    return np.asarray((own * (own + 1) * (2 * own + 1) / 6 + (values - own) * own**2) / 4)
+
+
 def _log_bounds(values: IntArray, cap: int, sums: IntArray) -> FloatArray:
     """Return what no log P(T ≥ sum) exceeds, by a few per cent too large about the middle.
 
@@ -220,10 +260,9 @@ def _log_bounds(values: IntArray, cap: int, sums: IntArray) -> FloatArray:
     """
     from scipy.special import erfcx  # where it is used: it takes its time
 
-    own = np.minimum(values, cap).astype(np.float64)
+    own, variance = np.minimum(values, cap).astype(np.float64), _variances(values, cap)
     others, x = values - own, sums - score_sums(values, cap) / 2
     squares = own * (own + 1) * (2 * own + 1) / 6
-    variance = (squares + others * own**2) / 4
     fourths = squares * (3 * own**2 + 3 * own - 1) / 5 + others * own**4
     thirds = (own * (own + 1) / 2) ** 2 + others * own**3
     theta = x / variance
@@ -297,8 +336,9 @@ class Tilts:
                 self._add_tilt()
         means = np.stack([tilt.mean[number] for tilt in self.tilts])
         for k, at in group_indices(np.sum(means <= x, axis=0) - 1):
-            nodes = self.nodes_of(k)
-            if nodes is None:
+            if k not in self.nodes:
+                self.nodes[k] = self._damped(k)
+            if (nodes := self.nodes[k]) is None:
                 out[at] = self._not_summed(k, values[at], sums[at])
                 continue
             turned = np.outer(sums[at] - nodes.origin[number[at]], np.arange(nodes.weights.shape[1])) % nodes.period
@@ -344,13 +384,8 @@ class Tilts:
         within = np.minimum(self.numbers, self.scores.size)
         return np.asarray(np.cumsum(terms)[within - 1] + (self.numbers - within) * terms[-1])
 
-    def nodes_of(self, k: int) -> Nodes | None:
-        """Return the nodes of a tilt, None where its characteristic function does not die away."""
-        if k not in self.nodes:
-            self.nodes[k] = self._damped(k)
-        return self.nodes[k]
-
     def _damped(self, k: int) -> Nodes | None:
+        """Return the nodes of a tilt, None where its characteristic function does not die away."""
         if k + 1 == len(self.tilts):
             self._add_tilt()
         tilt, following = self.tilts[k : k + 2]

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 # One way to compute dask's graphs, whatever they run on: threads, processes, a cluster.
 
-VERSION = "__import__('sparsemean._counts.engines.dask').__version__"
+VERSION = "__import__('sparsemean._evidence.counting.engines.dask').__version__"
 RETRIES = 2
 """Times that a task which failed is tried again: a disk that does not answer may do so the next time."""
 Heard = Callable[[int, T], None]

@@ -103,14 +103,9 @@ class Counts:
     def blank(cls, partition: Partition, d: int, *, missing: bool = False, xp: ModuleType = np) -> Counts:
         """Return the counts of ``d`` features before any bucket was seen, in arrays that pieces are added to."""
         signs = xp.zeros((2, len(partition.wanted), d), dtype=np.int32)
-        return cls(
-            positive=signs[0],
-            negative=signs[1],
-            nearest=xp.full(d, np.inf),
-            n_buckets=tuple(partition.n_buckets(level) for level in partition.wanted),
-            present=xp.zeros_like(signs[0]) if missing else None,
-            missing=xp.zeros(d, dtype=np.int32) if missing else None,
-        )
+        n_buckets = tuple(partition.n_buckets(level) for level in partition.wanted)
+        gaps = (xp.zeros_like(signs[0]), xp.zeros(d, dtype=np.int32)) if missing else (None, None)
+        return cls(signs[0], signs[1], xp.full(d, np.inf), n_buckets, *gaps)
 
     def beta(self, size: int = 0) -> FloatArray:
         """Return β₀ = (N₊ − N₋)/J of every feature at the given size index; 0 for one without any value."""

@@ -44,8 +44,8 @@ class SparseMeanDifference(Selector):
         ``pairs``). None, with ``contamination=0`` only, which "auto" then comes to: from half of the rows of each
         group, which then are not compared. A scale from data assumes a kurtosis of at most 20 and takes a tenth of the
         level.
-    selection : {"fwer", "fdr", "fdr_by"}, default="fwer"
-        As in `SparseMean`.
+    selection : {"fwer", "fdr", "fdr_by", "maxt"}, default="fwer"
+        As in `SparseMean`; "maxt" by permutations of the labels that a test compares, within strata.
     level : float in (0, 1), default=0.05
         Error rate of the selection and of the intervals.
     missing : {"raise", "omit"}, default="raise"

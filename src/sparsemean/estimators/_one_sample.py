@@ -8,10 +8,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from sparsemean._counts.merging import append_rows
-from sparsemean._counts.sketch import Sketch, check_unchanged, no_means, sketch
 from sparsemean._data import as_table
 from sparsemean._data.gpu import sent
+from sparsemean._evidence.counting.merging import append_rows
+from sparsemean._evidence.counting.sketch import Sketch, check_unchanged, no_means, sketch
 from sparsemean._fit.one_sample import fit
 from sparsemean._fit.theorems import theory_settings
 from sparsemean._stats import planning
@@ -36,10 +36,12 @@ class SparseMean(Selector):
         (``screen_rows=False``), and is refused between `partial_fit` and `complete`, as counts alone do not tell which
         rows look bad. The paper's rule and numbers of buckets rest on a share: there it is 0.1, as in the paper's
         experiments. ``result_.at`` decides again for another share.
-    selection : {"fwer", "fdr", "fdr_by", "paper"}, default="fwer"
+    selection : {"fwer", "fdr", "fdr_by", "maxt", "paper"}, default="fwer"
         Holm (no false feature at all, with probability 1 − level, against any adversary); Benjamini–Hochberg (share of
         false features, independence or positive dependence and no adversary); Benjamini–Yekutieli (the same under any
-        dependence and any adversary); the paper's rule (no error rate).
+        dependence and any adversary); the step-down maximum of t under common sign flips (no false feature at all;
+        where no row is bad it finds more of features that are alike, and assumes that rows of false features are
+        symmetric as a whole); the paper's rule (no error rate).
     level : float in (0, 1), default=0.05
         Error rate of the selection and of the intervals.
     test : {"auto", "ranks", "buckets"}, default="auto"

@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sparsemean._counts.sketch import check_names
 from sparsemean._data import as_table, lies_on_device
 from sparsemean._data.gpu import like
+from sparsemean._evidence.counting.sketch import check_names
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate

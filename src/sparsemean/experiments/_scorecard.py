@@ -12,9 +12,6 @@ import numpy.typing as npt
 
 from sparsemean._fit.arms import arms_of, left_out
 from sparsemean._fit.messages import AT_NULL
-from sparsemean._report.summary import WIDTH, TextTable, aligned, as_html, notes, wrap
-from sparsemean._report.verdict import signs_of, verdict
-from sparsemean._report.wording import check_row_names
 from sparsemean._stats.effects import lift
 from sparsemean._stats.planning import one_of
 from sparsemean._util.checks import pluralize
@@ -22,6 +19,9 @@ from sparsemean._util.plans import Side
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError, visible
 from sparsemean.result import Estimate
+from sparsemean.result._report.summary import WIDTH, TextTable, aligned, as_html, notes, wrap
+from sparsemean.result._report.verdict import hopeless, signs_of, verdict
+from sparsemean.result._report.wording import check_row_names
 from sparsemean.result.comparison import Comparison, tests_of
 
 if TYPE_CHECKING:
@@ -292,8 +292,7 @@ def _verdicts(
     """Return a word for each metric; what only those say who are left holds as ``provided``."""
     d = estimate.mean.size
     words = np.full(d, NONE_SHOWN, dtype=object)
-    hopeless = any(note.startswith(("nothing can", "no feature can")) for note in estimate.status.messages)
-    if hopeless and left is None:
+    if hopeless(estimate) and left is None:
         words[:] = NOT_CHECKABLE
     shown = [(estimate.support, signs_of(estimate, np.arange(d)), "")]
     if left is not None:

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsemean._report.plot_data import lost_at, planned_share, steps, why_not_judged
-from sparsemean._report.wording import check_row_names, wording_of
 from sparsemean._stats.planning import SELECTIONS
 from sparsemean._stats.row_scores import LABEL, TOGETHER, limit
 from sparsemean._util.checks import count_of, pluralize
@@ -27,6 +25,8 @@ from sparsemean.plots._style import (
     say,
     shown,
 )
+from sparsemean.result._report.plot_data import lost_at, planned_share, steps, why_not_judged
+from sparsemean.result._report.wording import check_row_names, wording_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

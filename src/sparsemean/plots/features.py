@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsemean._fit.afterwards import sorted_uncertified, strongest_first
-from sparsemean._report.plot_data import rejection_p
-from sparsemean._report.wording import wording_of
 from sparsemean._stats import path
 from sparsemean._stats.planning import DEFAULT_ITERATIONS
 from sparsemean._util.checks import count_of, integer, pluralize
@@ -16,6 +14,8 @@ from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import require
 from sparsemean.plots import _style
 from sparsemean.plots._style import ALARM, CHOSEN, CYCLE, GUIDE, SMALL, axes_for, dashed, entitle, shown
+from sparsemean.result._report.plot_data import rejection_p
+from sparsemean.result._report.wording import wording_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -132,12 +132,7 @@ DASHES = ("-", "--", ":")
 
 
 def plot_path(
-    estimate: Estimate,
-    *,
-    ax: Axes | None = None,
-    n_iter: int | None = None,
-    n_rest: int = 60,
-    X: object = None,
+    estimate: Estimate, *, ax: Axes | None = None, n_iter: int | None = None, n_rest: int = 60, X: object = None
 ) -> Axes:
     """Draw |μ̂_t| on a logarithmic scale, of the 200 strongest selected features and the nearest of the rest.
 

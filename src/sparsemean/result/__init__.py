@@ -112,7 +112,8 @@ class Estimate(LeftThere):
         Features that only the rows left after screening show, where rows were rejected; ``table(certified=False)``.
     p_values, p_adjusted, q_values : ndarray of shape (d,)
         Valid against any replacement of the planned number of rows, combined over caps of ranks or bucket sizes; by
-        Holm; by Benjamini and Hochberg (Benjamini and Yekutieli with ``selection="fdr_by"``).
+        Holm (``selection="maxt"``: by flips or permutations, by Holm too where rows may be bad); by Benjamini and
+        Hochberg (Benjamini and Yekutieli with ``selection="fdr_by"``).
     beta : ndarray of shape (d,)
         β₀ = (N₊ − N₋)/J at the best bucket size, which ranks do not select by; Cliff's delta for two groups.
     bucket_size : ndarray of int of shape (d,)
@@ -200,12 +201,12 @@ class Estimate(LeftThere):
         return f"<Estimate: {self.support.size} of {d} features selected from {n} rows, seed {self.seed}>"
 
     def __str__(self) -> str:
-        from sparsemean._report.summary import printed
+        from sparsemean.result._report.summary import printed
 
         return printed(self)
 
     def _repr_html_(self) -> str:
-        from sparsemean._report.summary import fragment
+        from sparsemean.result._report.summary import fragment
 
         return fragment(self)
 
@@ -351,7 +352,7 @@ class Estimate(LeftThere):
 
     def summary(self) -> str:
         """Return the verdict, what was done, notes, and details of what is guaranteed, in lines."""
-        from sparsemean._report.summary import summary
+        from sparsemean.result._report.summary import summary
 
         return summary(self)
 
@@ -459,7 +460,7 @@ class Estimate(LeftThere):
         **names
             ``title`` and ``row_names`` (one for each row): what is shown.
         """
-        from sparsemean._report.page import write_report
+        from sparsemean.result._report.page import write_report
 
         write_report(self, path, **names)
 

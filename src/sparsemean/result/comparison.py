@@ -36,12 +36,12 @@ class Comparison:
         return f"<Comparison: {len(self.results)} tests, {self.support.size} features selected in some of them>"
 
     def __str__(self) -> str:
-        from sparsemean._report.summary import printed
+        from sparsemean.result._report.summary import printed
 
         return printed(self)
 
     def _repr_html_(self) -> str:
-        from sparsemean._report.summary import fragment
+        from sparsemean.result._report.summary import fragment
 
         return fragment(self)
 
@@ -138,7 +138,7 @@ class Comparison:
 
     def summary(self) -> str:
         """Return the verdict, which tests were made, notes, and what is guaranteed of all at once, in lines."""
-        from sparsemean._report.summary import summary
+        from sparsemean.result._report.summary import summary
 
         return summary(self)
 
@@ -152,7 +152,7 @@ class Comparison:
         **names
             ``title`` and ``row_names`` (one for each row): what is shown.
         """
-        from sparsemean._report.page import write_report
+        from sparsemean.result._report.page import write_report
 
         write_report(self, path, **names)
 

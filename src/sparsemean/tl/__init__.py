@@ -268,7 +268,7 @@ def _numbers(estimate: Estimate, at: slice, *, radius: bool) -> Numbers:
     return {
         "scores": -ndtri_exp(np.minimum(log_p, 0.0) - np.log(2.0)) * np.sign(beta),
         "pvals": estimate.p_values[at],
-        "pvals_adj": (estimate.p_adjusted if estimate.plan.question.selection == "fwer" else estimate.q_values)[at],
+        "pvals_adj": (estimate.q_values if estimate.plan.selection.startswith("fdr") else estimate.p_adjusted)[at],
         "selected": selected[at],
         "estimate": np.where(selected, estimate.mean, np.nan)[at],
         "ci_low": estimate.intervals[at, 0],

@@ -115,11 +115,7 @@ class CellDesign:
 
     @classmethod
     def of(
-        cls,
-        labels: dict[str, pd.Series],
-        asked: tuple[object, str | Iterable[object]],
-        names: Names,
-        min_cells: int,
+        cls, labels: dict[str, pd.Series], asked: tuple[object, str | Iterable[object]], names: Names, min_cells: int
     ) -> CellDesign:
         """Leave out the cells that donors and batches are not compared by; ``asked`` is the reference and groups."""
         design = cls(labels, asked, np.arange(names.size), Tests.of(labels["groupby"], *asked))

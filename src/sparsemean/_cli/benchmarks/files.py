@@ -16,9 +16,9 @@ import numpy as np
 import sparsemean
 from sparsemean._cli.benchmarks import timing
 from sparsemean._cli.benchmarks.timing import FloatMatrix, Row, apart, best_times, measure, ratio, size
-from sparsemean._counts.merging import merge
-from sparsemean._counts.sketch import Sketch, sketch
 from sparsemean._data import open_file
+from sparsemean._evidence.counting.merging import merge
+from sparsemean._evidence.counting.sketch import Sketch, sketch
 from sparsemean._fit.one_sample import fit
 
 WRITTEN_AT_ONCE = 64_000_000

@@ -132,9 +132,9 @@ def _sent(n: int, d: int, repeat: int) -> Row:
     """Send four times what the device is allowed to hold."""
     import cupy
 
-    from sparsemean._counts.engines import engine_of
     from sparsemean._data import as_table
     from sparsemean._data.gpu import sent
+    from sparsemean._evidence.counting.engines import engine_of
     from sparsemean._stats.buckets import assign_block_buckets
     from sparsemean._util.records import BucketSpec
 

@@ -19,11 +19,11 @@ import numpy as np
 from sparsemean._cli.benchmarks import files, timing
 from sparsemean._cli.benchmarks.files import GIGABYTES, WIDE
 from sparsemean._cli.benchmarks.timing import FloatMatrix, Row, apart, best_times, duration, ratio, size
-from sparsemean._counts.merging import add_sketches
-from sparsemean._counts.sketch import Sketch, sketch_rows
 from sparsemean._data import as_table, open_file
 from sparsemean._data.dask import spread
 from sparsemean._data.table import NOTHING
+from sparsemean._evidence.counting.merging import add_sketches
+from sparsemean._evidence.counting.sketch import Sketch, sketch_rows
 from sparsemean._evidence.signs import evidence_of
 from sparsemean._fit.one_sample import fit, plan_of
 from sparsemean._stats.decision import decide_planned

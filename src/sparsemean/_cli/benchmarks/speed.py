@@ -140,8 +140,9 @@ KERNELS_BAR, FIT_BAR, DEFAULT_BAR = 1.0, 5.0, 4.0
 def small(*, quick: bool, repeat: int) -> Iterator[Row]:  # noqa: ARG001
     """Yield the time of the kernel calls of a fit and of the fit itself."""
     from sparsemean._fit.one_sample import sparse_mean
-    from sparsemean._kernels.columns import bucket_means, subgm
+    from sparsemean._kernels.columns import bucket_means
     from sparsemean._kernels.cpu import count_signs
+    from sparsemean._kernels.loops import subgm
     from sparsemean.estimators import SparseMean
 
     X = timing.draw(*SMALL_SHAPE, "float64")

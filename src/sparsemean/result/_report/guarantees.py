@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsemean._fit.messages import AT_NULL
-from sparsemean._report.wording import SIDES, TESTS, Wording, percent
 from sparsemean._stats.decision import harmonic
 from sparsemean._stats.nulls import KURTOSIS
 from sparsemean._util.plans import Plan, Side
 from sparsemean.result import Estimate
+from sparsemean.result._report.wording import SIDES, TESTS, Wording, percent
 
 SHOPPED = 0.23
 """Family-wise error at level .05 of whoever takes the best of 20 seeds."""
@@ -33,6 +33,12 @@ SHIFTED = (
     "groups but for a shift by a constant."
 )
 """What is assumed of features that differ."""
+TOGETHER = (
+    "Where no {unit} is bad, false features are false together: in one sample a whole row of their values is as likely "
+    "as its mirror image, of groups whole rows have one law in both, dependence and what is missing included. The "
+    "seed, which draws flips or permutations, was not chosen after seeing what it selects."
+)
+"""What is assumed of features together where flips and permutations decide."""
 SPLIT = (
     "The seed, which deals rows between those that give the scale and those that are tested, was not chosen after "
     "seeing what it selects."
@@ -180,6 +186,7 @@ def terms(wording: Wording) -> dict[str, str]:
     elif not plan.bad_rows:
         replaced = f"if none of the {plan.n_units:,} {units} is bad"
     return {
+        "unit": wording.noun,
         "units": units,
         "each": wording.each,
         "one": f"{units} of one of the groups" if wording.names else units,
@@ -206,7 +213,7 @@ def _guaranteed(wording: Wording) -> list[str]:
         f"That covers {wording.wrong_labels}." if wording.names and wording.plan.bad_rows else "",
         _intervals(wording) if some and wording.estimate.has_values else "",
         SURVIVES if some and rule.all_shares else "",
-        RADIUS if some and not wording.rule.paper else "",
+        RADIUS if some and not (wording.rule.paper or wording.rule.drawn) else "",
         screened if some and question.screen_rows else "",
     ]
 
@@ -244,7 +251,8 @@ def _assumed(wording: Wording) -> list[str]:
         sentences += [REST_ALIKE if plan.rest else "", strata]
     elif seed_decides(wording.estimate):  # ranks are those of any seed
         sentences.append(SEED)
-    return [*sentences, MISSING if plan.question.missing == "omit" else ""]
+    together = TOGETHER if wording.rule.drawn else ""
+    return [*sentences, together, MISSING if plan.question.missing == "omit" else ""]
 
 
 def seed_decides(estimate: Estimate) -> bool:

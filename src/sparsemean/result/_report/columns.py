@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._report import guarantees
-from sparsemean._report.wording import PAIRS_ABOVE, PAIRS_WON, REST, RULES, Wording
 from sparsemean._stats.effects import CENTRE
 from sparsemean._stats.planning import SELECTIONS
 from sparsemean._util.records import FloatArray
+from sparsemean.result._report import guarantees
+from sparsemean.result._report.wording import PAIRS_ABOVE, PAIRS_WON, REST, RULES, Wording
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -133,7 +133,7 @@ def _terms(wording: Wording) -> dict[str, str]:
         **guarantees.terms(wording),
         **wording.test._asdict(),
         "level": f"{plan.question.level:.2g}",
-        "holm": f"{SELECTIONS['fwer']}: {RULES['fwer'].error}",
+        "holm": f"{SELECTIONS['maxt' if wording.rule.drawn else 'fwer']}: {RULES['fwer'].error}",
         "q_rule": f"{SELECTIONS[q_rule]}: {RULES[q_rule].error}",
         "radius": beyond,
         "won": PAIRS_WON if wording.names else PAIRS_ABOVE,

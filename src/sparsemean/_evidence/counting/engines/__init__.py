@@ -170,11 +170,11 @@ def engine_of(source: Source, n_jobs: int | None = None, progress: Progress | No
     """Return the engine of a source, which is loaded now."""
     match source.engine:
         case "dask":
-            from sparsemean._counts.engines.dask import DaskEngine
+            from sparsemean._evidence.counting.engines.dask import DaskEngine
 
             return DaskEngine(n_jobs, progress)
         case "gpu":
-            from sparsemean._counts.engines.gpu import GpuEngine
+            from sparsemean._evidence.counting.engines.gpu import GpuEngine
 
             return GpuEngine(n_jobs, progress)
         case _:

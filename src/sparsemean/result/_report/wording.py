@@ -64,6 +64,8 @@ class RuleWords:
     not_promised: str = ""
     """With ``units`` and ``level``."""
     compared: Compared = ADJUSTED
+    drawn: bool = False
+    """Whether flips or permutations decide where no row is bad, which asks for more of features together."""
     paper: bool = False
     """Whether it is the paper's, of which no p-value, and no number of bad rows, is a part."""
     all_shares: bool = False
@@ -101,6 +103,18 @@ RULES = {
         after_looking="On average at most {level} of the selected features are false, counted where "
         "{no_more}, however the features depend on each other.",
         compared=Q,
+    ),
+    "maxt": RuleWords(
+        error="family-wise error",
+        promise="With probability at least {confidence} not a single selected feature is false, as long as whole rows "
+        "of false features are symmetric, or exchangeable between groups, and {replaced}.",
+        after_looking="With probability at most {level} both happen: {no_more}, and a selected feature is "
+        "false; as long as whole rows of false features are symmetric, or exchangeable between groups, and whatever "
+        "the bad {units} are. It is the probability of both together, not of the second given the first.",
+        not_promised="How many further {units} must be replaced before a selected feature drops out: a single one can "
+        "undo a t. The rule “fwer” has such a number.",
+        all_shares=True,
+        drawn=True,
     ),
     "paper": RuleWords(
         error="no error rate",

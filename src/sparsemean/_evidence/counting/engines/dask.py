@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from sparsemean._counts import merging
-from sparsemean._counts.engines import Engine, Mask, engine_of
-from sparsemean._counts.sketch import Sketch, sketch_rows
 from sparsemean._data import as_table
 from sparsemean._data.dask import Dask, check_held, ends
 from sparsemean._data.source import NonFiniteValue
 from sparsemean._data.table import Table
+from sparsemean._evidence.counting import merging
+from sparsemean._evidence.counting.engines import Engine, Mask, engine_of
+from sparsemean._evidence.counting.sketch import Sketch, sketch_rows
 from sparsemean._kernels.influence import InfluenceSums
 from sparsemean._util.cluster import run
 from sparsemean._util.records import BucketSpec, CellCounts, Counts, FloatArray, IntArray, Partition

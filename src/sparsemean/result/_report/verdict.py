@@ -12,13 +12,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from sparsemean._fit.messages import DEPENDENT
-from sparsemean._report.wording import REST, Q, Wording, percent, wording_of, wordings_of
+from sparsemean._fit.power import CANNOT
 from sparsemean._stats.effects import PAIRS
 from sparsemean._stats.row_scores import FEW, LABEL, LARGE, TOGETHER
 from sparsemean._util.checks import count_of, list_names, pluralize
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import visible
 from sparsemean.result import Estimate
+from sparsemean.result._report.wording import REST, Q, Wording, percent, wording_of, wordings_of
 from sparsemean.result.comparison import Comparison
 
 SHARES = (0.01, 0.05, 0.1, 0.2)
@@ -51,9 +52,20 @@ def verdict(result: Estimate | Comparison, *, row_names: Sequence[object] | None
     dependent = any(DEPENDENT in message for message in first.estimate.status.messages)
     void = f"The {first.unit}s {DEPENDENT}: no error rate, p-value or interval below holds." if dependent else ""
     who = suspected(first) if len(tests) == 1 else suspects_of_tests(tests)
-    return tuple(
-        visible(line) for line in (void, _found(tests, selected.size), _withstood(tests, selected), who) if line
-    )
+    forbidden = ["" if test.k else hopeless(test.estimate) for test in tests]
+    if all(forbidden):  # by the test that comes nearest to it; what fewer bad rows would show is told besides
+        nearest = max(range(len(tests)), key=lambda test: min(tests[test].sizes))
+        found, withstood = f"{forbidden[nearest]}.", _withstood(tests, selected) if first.plan.bad_rows else ""
+    else:
+        found, withstood = _found(tests, selected.size), _withstood(tests, selected)
+    too_small = [test.contrast for test, said in zip(tests, forbidden, strict=True) if said and not all(forbidden)]
+    few = f"Too few {first.unit}s to show anything, whatever the data: {list_names(too_small)}." if too_small else ""
+    return tuple(visible(line) for line in (void, found, few, withstood, who) if line)
+
+
+def hopeless(estimate: Estimate) -> str:
+    """Return what an estimate says where its design alone forbids every selection; else nothing."""
+    return next((note for note in estimate.status.messages if CANNOT in note), "")
 
 
 # What was found, and on which condition.
@@ -207,7 +219,8 @@ def closest_in_words(wording: Wording) -> str:
     if not number and wording.plan.bad_rows:
         return f"Not even if no {unit} were bad would one be selected."
     if not number:
-        best = kept[np.lexsort((-np.abs(estimate.beta[kept]), estimate.p_values[kept]))[0]]
+        keys = -np.abs(estimate.beta[kept]), estimate.p_values[kept], wording.adjusted[kept]
+        best = kept[np.lexsort(keys)[0]]
         name, value = wording.rule.compared.name, wording.adjusted[best]
         return f"The strongest, {_named(estimate, best)}, has {name} = {value:.2g}."
     best = kept[int(np.nanargmax(last))]

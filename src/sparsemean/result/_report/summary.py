@@ -14,25 +14,7 @@ import numpy as np
 
 from sparsemean._fit.afterwards import numbers_of, strongest_first
 from sparsemean._fit.messages import how_tested
-from sparsemean._fit.power import at_rows, rows_needed
-from sparsemean._report.columns import LEAST_P
-from sparsemean._report.guarantees import promise
-from sparsemean._report.verdict import (
-    closest_in_words,
-    signs_of,
-    verdict,
-    worst_first,
-)
-from sparsemean._report.wording import (
-    PAIRS_ABOVE,
-    PAIRS_WON,
-    REST,
-    TESTS,
-    Wording,
-    percent,
-    wording_of,
-    wordings_of,
-)
+from sparsemean._fit.power import CANNOT, at_rows, rows_needed
 from sparsemean._stats import path
 from sparsemean._stats.effects import PAIRS
 from sparsemean._stats.planning import of_question
@@ -43,6 +25,25 @@ from sparsemean._util.plans import Plan
 from sparsemean._util.records import IntArray
 from sparsemean.errors import visible
 from sparsemean.result import Estimate
+from sparsemean.result._report.columns import LEAST_P
+from sparsemean.result._report.guarantees import promise
+from sparsemean.result._report.verdict import (
+    closest_in_words,
+    hopeless,
+    signs_of,
+    verdict,
+    worst_first,
+)
+from sparsemean.result._report.wording import (
+    PAIRS_ABOVE,
+    PAIRS_WON,
+    REST,
+    TESTS,
+    Wording,
+    percent,
+    wording_of,
+    wordings_of,
+)
 from sparsemean.result.comparison import Comparison, tests_of
 
 if TYPE_CHECKING:
@@ -127,7 +128,8 @@ def closest_first(estimate: Estimate, clean: Estimate) -> IntArray:
     """Return features in the order in which they would be selected, were fewer rows bad, then by p without bad rows."""
     features = np.setdiff1d(np.arange(estimate.plan.n_features), estimate.decision.skipped)
     last = np.nan_to_num(estimate.max_contamination[features], nan=-1.0)
-    return features[np.lexsort((-np.abs(clean.beta[features]), clean.p_values[features], -last))]
+    p, adjusted = clean.p_values[features], clean.p_adjusted[features]
+    return features[np.lexsort((-np.abs(clean.beta[features]), p, adjusted, -last))]
 
 
 # What it would take.
@@ -136,10 +138,10 @@ def closest_first(estimate: Estimate, clean: Estimate) -> IntArray:
 def needed(wording: Wording) -> str:
     """Say which effect could have been found, and how many rows half of it takes; empty where that is not known."""
     plan = wording.plan
-    if wording.rule.paper or plan.walk.n_buckets is not None or plan.n_strata > 1:
+    if wording.rule.paper or wording.rule.drawn or plan.walk.n_buckets is not None or plan.n_strata > 1:
         return ""
-    if any(message.startswith(("nothing can", "no feature can")) for message in wording.estimate.status.messages):
-        return ""  # the note says what is needed
+    if hopeless(wording.estimate):
+        return ""  # the verdict says what is needed
     if (wording.names and wording.test.means) or plan.question.test not in POWERS:
         return ""
     asked, unit = of_question(plan, min_effect=0.0, selection="fwer"), wording.unit
@@ -248,7 +250,8 @@ def _table_of_tests(result: Comparison, most: int, width: int, rest: str) -> lis
 def nearest(tests: Sequence[Wording]) -> int:
     """Return which of some tests that select nothing comes nearest to it."""
     last = [np.nan_to_num(test.estimate.max_contamination, nan=-1.0).max(initial=-1.0) for test in tests]
-    return int(np.lexsort(([test.estimate.p_values.min(initial=1.0) for test in tests], np.negative(last)))[0])
+    p = np.transpose([(test.estimate.p_values.min(initial=1.0), test.adjusted.min(initial=1.0)) for test in tests])
+    return int(np.lexsort((*p, np.negative(last)))[0])
 
 
 def wrap(sentence: str, width: int = WIDTH) -> str:
@@ -307,7 +310,7 @@ def below_verdict(result: Estimate | Comparison) -> list[str]:
 def notes(result: Estimate | Comparison) -> list[str]:
     """Return the notes of a result; of several tests those that every one has, others stand in its own summary."""
     first, *others = (each.status.messages for each in tests_of(result))
-    return [f"Note: {note}." for note in first if all(note in messages for messages in others)]
+    return [f"Note: {n}." for n in first if CANNOT not in n and all(n in messages for messages in others)]
 
 
 # Of one test.
@@ -386,7 +389,7 @@ def _details_of_tests(tests: Sequence[Wording]) -> list[str]:
         f"Together they are one family of {plan.n_hypotheses:,} hypotheses: what is promised holds of all tests at "
         f"once. {promise(tests)}",
         TESTS[plan.question.test, True].estimates.format(direction="label minus reference"),
-        "Against the rest a feature counts as false where all labels share one distribution." if rest else "",
+        "Against the rest a finding is false only if all labels share one distribution." if rest else "",
     ]
 
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sparsemean._counts.engines import Engine, Mask, Piece, any_pieces, dense_parts, keep_columns, pieces_of, refusing
 from sparsemean._data.gpu import DeviceArray, device_errors
 from sparsemean._data.source import Array, Dense, Source, as_dense
 from sparsemean._data.table import Table
+from sparsemean._evidence.counting import engines
 from sparsemean._kernels import NotFiniteError, gpu, gpu_blocks, influence
 from sparsemean._kernels.memory_layout import count_threads, cut
 from sparsemean._util.records import BLOCK, BucketSpec, CellCounts, Counts, FloatArray, IntArray, Partition
@@ -42,7 +42,7 @@ WAITING = 2
 """Pieces that are copied or counted while every thread fills one."""
 
 
-class GpuEngine(Engine):
+class GpuEngine(engines.Engine):
     """Goes over an array where it lies on a device, and sends other tables there. Means are made on the host."""
 
     def count(
@@ -50,7 +50,7 @@ class GpuEngine(Engine):
     ) -> tuple[Counts, FloatArray | None]:
         """Count on the device, where the counts stay; the columns ``keep`` come to the host."""
         source = table.source
-        with device_errors(), refusing(table, skip_missing=spec.skip_missing):
+        with device_errors(), engines.refusing(table, skip_missing=spec.skip_missing):
             if isinstance(source, DeviceArray):
                 return _count_resident(source, spec), None if keep is None else source.take(keep)
             return self._count_sent(source, spec, keep)
@@ -64,9 +64,9 @@ class GpuEngine(Engine):
         gpu.cupy().cuda.get_current_stream().synchronize()  # counters are ready before other streams add to them
         with Sending(*_room(source, n_threads), n_threads) as sending:
             for piece in _pieces(source, spec.partition, sending.room):
-                keep_columns(kept, keep, piece)
+                engines.keep_columns(kept, keep, piece)
                 width = sending.room // (_kind_of(piece.values.dtype).itemsize * piece.values.shape[0])
-                for columns, values in dense_parts(piece.values, width):
+                for columns, values in engines.dense_parts(piece.values, width):
                     first = piece.first_column + columns.start
                     sending.send(values, partial(adding.add, first_column=first, partition=piece.partition))
                 self.done(piece.done)
@@ -79,14 +79,14 @@ class GpuEngine(Engine):
         unit: FloatArray,
         kappa: float,
         *,
-        rows: Mask | None = None,
+        rows: engines.Mask | None = None,
         skip_missing: bool = False,
     ) -> influence.InfluenceSums:
         """Add up on the device, where the sums stay: one operation on a few columns after the other."""
         xp, source, (k, d) = gpu.cupy(), table.source, centres.shape
         total = influence.InfluenceSums(xp.zeros((k, d), dtype=np.int64), xp.zeros(d, dtype=np.int32))
         there, divisor, bad = xp.asarray(centres), xp.asarray(unit), xp.zeros(1, dtype=bool)
-        with device_errors(), refusing(table, skip_missing=skip_missing):
+        with device_errors(), engines.refusing(table, skip_missing=skip_missing):
             for across, at, block in _on_device(source):
                 x = block if rows is None or rows[across].all() else block[xp.asarray(np.flatnonzero(rows[across]))]
                 gaps = xp.isnan(x)
@@ -114,7 +114,7 @@ class GpuEngine(Engine):
         asked = [(sweep, *at) for sweep, row in enumerate(against) for at in enumerate(row) if at[1] != UNWANTED]
         alone = set(range(strata.size)) - {cell for _, *both in asked for cell in both}
         asked += [(0, cell, cell) for cell in sorted(alone)]
-        with source.there(), refusing(table, skip_missing=skip_missing):
+        with source.there(), engines.refusing(table, skip_missing=skip_missing):
             xp = gpu.cupy()
             own = xp.empty((3, strata.size, d), dtype=np.int32)  # enough for all pairs of so few rows
             pairs = xp.zeros((against.shape[0], 6, strata.size, d), dtype=np.int32)
@@ -148,7 +148,7 @@ def _on_device(source: Source) -> Iterator[tuple[slice, slice, ndarray]]:
     """Yield rows, columns and values of a source as doubles on the device, a few columns at a time."""
     xp, (n, d) = gpu.cupy(), source.shape
     here = source if isinstance(source, DeviceArray) else None
-    pieces = any_pieces(source) if here is None else [(slice(0, n), slice(0, d), here.values)]
+    pieces = engines.any_pieces(source) if here is None else [(slice(0, n), slice(0, d), here.values)]
     for across, columns, block in pieces:
         for part in cut(block.shape[1], max(1, CONVERTED_BYTES // (8 * block.shape[0])), 1):
             at = slice(columns.start + part.start, columns.start + part.stop)
@@ -191,15 +191,15 @@ class Adding:
         return self.counts.settled()
 
 
-def _pieces(source: Source, partition: Partition, room: int) -> Iterator[Piece]:
+def _pieces(source: Source, partition: Partition, room: int) -> Iterator[engines.Piece]:
     """Cut a source into pieces that fit: an array by columns, wherever it lies; a file the way it likes to be read."""
     if not isinstance(source, Dense):
-        yield from pieces_of(source, partition)
+        yield from engines.pieces_of(source, partition)
         return
     n, d = source.shape
     width = max(1, room // (n * _kind_of(source.values.dtype).itemsize))
     for columns in cut(d, width, BLOCK if width > BLOCK else 1):
-        yield Piece(0, columns.start, source.values[:, columns], partition, columns.stop / d)
+        yield engines.Piece(0, columns.start, source.values[:, columns], partition, columns.stop / d)
 
 
 def _room(source: Source, n_threads: int) -> tuple[int, int]:

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsemean._fit.afterwards import numbers_of, sorted_uncertified, strongest_first
-from sparsemean._report import columns, plot_data
-from sparsemean._report.columns import WITHOUT_ANY
-from sparsemean._report.guarantees import guarantees_of
-from sparsemean._report.plot_data import MOST_STOPS, STOPS_OF_MANY, DecidedAgain, stops_of
-from sparsemean._report.summary import TESTS_SHOWN, below_verdict, closest_first, overview, without_bad_rows
-from sparsemean._report.verdict import MEANINGS, verdict, which_tests
-from sparsemean._report.wording import Wording, check_row_names, wording_of, wordings_of
 from sparsemean._stats.planning import SELECTIONS
 from sparsemean._util.checks import pluralize
 from sparsemean._util.files import check_writable, replacing
 from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError, require, visible
 from sparsemean.result import Estimate
+from sparsemean.result._report import columns, plot_data
+from sparsemean.result._report.columns import WITHOUT_ANY
+from sparsemean.result._report.guarantees import guarantees_of
+from sparsemean.result._report.plot_data import MOST_STOPS, STOPS_OF_MANY, DecidedAgain, stops_of
+from sparsemean.result._report.summary import TESTS_SHOWN, below_verdict, closest_first, overview, without_bad_rows
+from sparsemean.result._report.verdict import MEANINGS, verdict, which_tests
+from sparsemean.result._report.wording import Wording, check_row_names, wording_of, wordings_of
 from sparsemean.result.comparison import Comparison
 
 if TYPE_CHECKING:

@@ -11,9 +11,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._counts import sketch_file
-from sparsemean._counts.engines import ahead
-from sparsemean._counts.sketch import (
+from sparsemean._data.source import Dense
+from sparsemean._data.table import Table
+from sparsemean._evidence.counting import sketch_file
+from sparsemean._evidence.counting.engines import ahead
+from sparsemean._evidence.counting.sketch import (
     ConstantColumns,
     PendingRows,
     Sketch,
@@ -22,9 +24,7 @@ from sparsemean._counts.sketch import (
     count_rows,
     sketch_rows,
 )
-from sparsemean._counts.sketch_file import MOST_ROWS
-from sparsemean._data.source import Dense
-from sparsemean._data.table import Table
+from sparsemean._evidence.counting.sketch_file import MOST_ROWS
 from sparsemean._kernels.memory_layout import precision_of
 from sparsemean._kernels.rounding import centred
 from sparsemean._stats.buckets import assign_places, block_positions

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._counts.engines import Progress, engine_of
 from sparsemean._data import as_table, on_the_host
 from sparsemean._data.source import AT_ONCE, Source, as_dense, find_non_finite, runs
 from sparsemean._data.table import Names, Table
+from sparsemean._evidence.counting.engines import Progress, engine_of
 from sparsemean._stats.arrays import on_host
 from sparsemean._stats.buckets import assign_block_buckets
 from sparsemean._stats.planning import AUTO_SIZES, MIN_ROWS, plan_fit
@@ -110,7 +110,7 @@ class Sketch:
 
     def save(self, path: str | Path) -> None:
         """Write the sketch to one file; `sparsemean.load_sketch` reads it and `sparsemean.merge` adds it up."""
-        from sparsemean._counts.sketch_file import save_sketch
+        from sparsemean._evidence.counting.sketch_file import save_sketch
 
         save_sketch(self, path)
 

@@ -11,9 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._fit.afterwards import intervals_of, plan_at
-from sparsemean._report.columns import plain
-from sparsemean._report.verdict import features_against
-from sparsemean._report.wording import Wording, percent, wording_of
 from sparsemean._stats import path
 from sparsemean._stats.decision import Decision, error_after_selection
 from sparsemean._stats.planning import bad_rows
@@ -21,6 +18,9 @@ from sparsemean._stats.row_scores import limit
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.result import Estimate
+from sparsemean.result._report.columns import plain
+from sparsemean.result._report.verdict import features_against
+from sparsemean.result._report.wording import Wording, percent, wording_of
 
 # What follows bounds the data of a plot whatever n and d are, so that pages stay small enough to be sent by mail.
 CELLS = (64, 32)
@@ -167,13 +167,13 @@ def rows_data(wording: Wording, *, most: int = MOST_POINTS) -> dict[str, object]
 
 
 def rejection_p(estimate: Estimate) -> float | None:
-    """Return a p-value that parts the features the rule rejects from the others; None for the paper's rule.
+    """Return a p-value that parts the features the rule rejects from the others; None where no p-value does.
 
     With R of d rejected, Holm's next p-value is above level/(d − R) and the R before are not; those of Benjamini and
     Hochberg are parted by R·level/d (one that could have been rejected alone, where none is).
     """
     plan, rule = estimate.plan, estimate.decision.rule
-    if plan.question.selection == "paper":
+    if plan.question.selection in ("paper", "maxt"):
         return None
     rejected = estimate.support.size if plan.sizes else int(np.sum(estimate.decision.last >= plan.bad_rows))
     line = rule.next_error(rejected if rule.step_down else max(1, rejected), plan.n_hypotheses)

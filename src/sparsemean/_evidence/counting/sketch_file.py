@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean import __version__
-from sparsemean._counts.sketch import ConstantColumns, PendingRows, Sketch
 from sparsemean._data.table import FileContext, Names
+from sparsemean._evidence.counting.sketch import ConstantColumns, PendingRows, Sketch
 from sparsemean._stats.buckets import check_sizes
 from sparsemean._util.files import as_tuples, check_array, check_types, refuse_endless, replacing
 from sparsemean._util.records import BLOCK, CountArray, Counts, FloatArray, Ranges
