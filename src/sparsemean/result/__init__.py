@@ -101,8 +101,7 @@ class Estimate(LeftThere):
     intervals : ndarray of shape (d, 2)
         Intervals after selection (the page on guarantees says what holds under attack), NaN off the support.
     measure : ndarray of int of shape (d,)
-        What that is: 0 a centre, or shift; 1 a mean, or difference of means; 2 where many values are equal the share of
-        pairs with the label larger less smaller (of one sample: the mean above the null value); −1 off the support.
+        What that is: 0 a centre, or shift; 1 a mean, or difference; 2 a share of pairs (see guarantees); −1 unknown.
     skewed : ndarray of int of shape (d,)
         1 where a selected feature looks skewed, or has bad rows to one side: its value is a centre, not a mean. 0 where
         it does not, −1 where that cannot be told: of too few rows, of counts alone, of groups, and off the support.
