@@ -34,6 +34,8 @@ EVIDENCE = {
     "GroupTest", "SignTestNull", "InfluenceNull",
 }  # fmt: skip
 """Kinds of evidence, and what they are made of."""
+GRANTED = {"lines of code": 2700, "lines of code, core": 2700, "files": 12, "files, core": 12}
+"""What features that came after the house was merged into one may add to these limits, in all."""
 ALTERNATIVES = {"two-sided", "greater", "less"}
 
 
@@ -138,6 +140,11 @@ def limits() -> dict[str, int]:
     return dict(json.loads(LIMITS.read_text(encoding="utf-8")))
 
 
+def allowed() -> dict[str, int]:
+    """Return what measures may be: the limits, and what was granted."""
+    return {name: limit + GRANTED.get(name, 0) for name, limit in limits().items()}
+
+
 def history() -> list[dict[str, int]]:
     """Return the limits of every commit that changed them, oldest first, and those that stand there now."""
     name = str(LIMITS.relative_to(ROOT))
@@ -154,9 +161,8 @@ def history() -> list[dict[str, int]]:
 
 
 if __name__ == "__main__":
-    allowed = limits() if LIMITS.exists() else {}
     for name, value in {**measures(), **roads()}.items():
-        sys.stdout.write(f"{name:42}{value:7}{allowed.get(name, ''):>8}\n")
+        sys.stdout.write(f"{name:42}{value:7}{allowed().get(name, ''):>8}\n")
     largest = sorted(records(), key=lambda pair: -pair[1])[:12]
     sys.stdout.write(f"records: {', '.join(f'{name} {number}' for name, number in largest)}\n")
     sys.stdout.write(f"defined twice: {', '.join(names_twice())}\n")

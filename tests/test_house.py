@@ -106,7 +106,7 @@ def test_kinds_of_sources_are_told_apart_where_they_are_read_and_counted_only() 
 
 
 def test_a_reader_sees_the_house_at_once() -> None:
-    limits, measured = house.limits(), house.measures()
+    limits, measured = house.allowed(), house.measures()
     assert {name: value for name, value in measured.items() if value > limits[name]} == {}
 
 
@@ -116,7 +116,7 @@ def test_roads_are_no_longer_than_they_were() -> None:
         [sys.executable, "-c", "import json, house; print(json.dumps(house.roads()))"],
         capture_output=True, text=True, check=True, cwd=Path(house.__file__).parent,
     )  # fmt: skip
-    limits = house.limits()
+    limits = house.allowed()
     assert {name: value for name, value in json.loads(done.stdout).items() if value > limits[name]} == {}
 
 

@@ -13,8 +13,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import ndimage, sparse, stats
-from sparsemean._report.guarantees import TOGETHER, guarantees_of
-from sparsemean._report.wording import wording_of
 
 from sparsemean import SparseMean, SparseMeanDifference, certify, load, sketch, sparse_mean
 from sparsemean._stats.decision import Holm, MaxT, decide
@@ -22,6 +20,8 @@ from sparsemean._stats.maxt import Randomization, draws_for
 from sparsemean._stats.maxt import step_down as of_columns
 from sparsemean._util.plans import BadRows, Side
 from sparsemean.errors import InputError
+from sparsemean.result._report.guarantees import TOGETHER, guarantees_of
+from sparsemean.result._report.wording import wording_of
 
 
 def step_down(X: np.ndarray, how: Randomization, **options: Any) -> np.ndarray:

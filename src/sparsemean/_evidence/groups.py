@@ -175,15 +175,15 @@ def count(
     first group moved down by as much, and up. Without, columns with ties are read again where these may decide.
     """
     within = np.zeros(codes.size, dtype=np.intp) if strata is None else strata
-    asked: dict[str, Any] = {"skip_missing": question.missing == "omit", "n_jobs": n_jobs}
-    tests = _compared(table, codes, contrasts, within, progress=progress, **asked)
+    compared = partial(_compared, codes=codes, within=within, skip_missing=question.missing == "omit", n_jobs=n_jobs)
+    tests = compared(table, contrasts, progress=progress)
     if least := question.min_effect:
         moved = (
             [_moved(table, np.flatnonzero(codes == test.contrast.label), by) for by in (-least, least)]
             for test in tests
         )
         return [
-            replace(test, shifted=tuple(_compared(each, codes, [test.contrast], within, **asked)[0] for each in both))
+            replace(test, shifted=tuple(compared(each, [test.contrast])[0] for each in both))
             for test, both in zip(tests, moved, strict=True)
         ]
     d, each_stratum = table.shape[1] * len(tests), range(int(within.max()) + 1)
@@ -196,10 +196,10 @@ def count(
 
 def _compared(
     table: Table,
-    codes: IntArray,
     contrasts: Sequence[Contrast],
-    within: IntArray,
     *,
+    codes: IntArray,
+    within: IntArray,
     skip_missing: bool,
     n_jobs: int | None,
     progress: Progress | None = None,
