@@ -25,7 +25,7 @@ def estimate() -> Estimate:
 
 
 COLUMNS = [
-    "feature", "estimate", "ci_low", "ci_high", "p_value", "log10_p", "p_adjusted", "q_value", "radius",
+    "feature", "estimate", "ci_low", "ci_high", "measure", "p_value", "log10_p", "p_adjusted", "q_value", "radius",
     "max_contamination",
     "beta", "entry_time", "bucket_size", "skewed",
 ]  # fmt: skip

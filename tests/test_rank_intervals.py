@@ -11,6 +11,7 @@ import pytest
 from sparsemean import sparse_mean
 from sparsemean._evidence.signed_ranks import by_ranks, joint
 from sparsemean._kernels import signed_ranks as kernels
+from sparsemean._stats.effects import PAIRS
 from sparsemean._stats.signed_ranks import caps_of, shares_of
 from sparsemean._util.plans import Side
 
@@ -162,11 +163,43 @@ def test_few_rows_that_select_have_an_interval() -> None:
     assert found.intervals[0, 0] > 0
 
 
-def test_two_values_have_no_interval() -> None:
+def test_two_values_have_no_centre_but_a_share() -> None:
     X = 1.0 + (np.random.default_rng(0).random((442, 2)) < 0.45)
     found = sparse_mean(X, null=3.0, contamination=0)
-    assert np.isnan(found.intervals).all()
-    assert any("no interval" in message and 'target="mean"' in message for message in found.status.messages)
+    assert (found.mean == -1).all()  # all means of two rows lie below
+    assert ((found.intervals[:, 0] == -1) & (found.intervals[:, 1] < -0.9)).all()
+    assert found.table()["measure"].tolist() == ["pairs", "pairs"]
+    assert any("no centre" in message and 'target="mean"' in message for message in found.status.messages)
+    np.testing.assert_array_equal(found.interval([0, 1], 1 - 0.05), found.intervals)
+    assert "(2 down)" in found.summary().splitlines()[0]
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("bad", [0, 2])
+def test_shares_of_pairs_are_those_of_all_pairs(bad: int, missing: bool) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.choice([-1.0, 0.0, 1.0], (60, 30), p=[0.05, 0.2, 0.75])
+    X[rng.random(X.shape) < 0.1 * missing] = np.nan
+    found = sparse_mean(X, contamination=bad / 60, missing="omit")
+    at = np.flatnonzero(found.measure == PAIRS)
+    assert at.size > 5
+    for k in at.tolist():
+        x = X[:, k][(X[:, k] != 0) & ~np.isnan(X[:, k])]
+        means = np.sign(np.add.outer(x, x)[np.triu_indices(x.size, 1)])
+        assert found.mean[k] == pytest.approx(means.mean(), abs=1e-14)
+        low, high = found.intervals[k]
+        assert low <= found.mean[k] <= high
+        assert low >= 0 or high <= 0
+        assert low < high
+
+
+def test_rounding_decides_no_pair() -> None:
+    """.2 and .4 lie equally far from .3 in the numbers that were meant, and their mean is no mean above it."""
+    rows = np.repeat((0.2, 0.4), (10, 50))[:, np.newaxis] * np.ones(3)
+    found = sparse_mean(rows, null=0.3, contamination=0)
+    exact = sparse_mean(np.rint(10 * rows), null=3.0, contamination=0)
+    np.testing.assert_array_equal(found.mean, exact.mean)
+    np.testing.assert_array_equal(found.intervals, exact.intervals)
 
 
 def test_ends_of_values_at_both_ends_of_what_a_number_can_be() -> None:

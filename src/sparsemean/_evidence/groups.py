@@ -1,6 +1,7 @@
 """Groups: every row of one against every row of another, counted for each contrast; one family of all hypotheses.
 
-Hypotheses are features in contrasts, numbered contrast by contrast. Intervals are those of the Hodges–Lehmann shift.
+Hypotheses are features in contrasts, numbered contrast by contrast. Intervals are those of the Hodges–Lehmann shift,
+or of a difference of shares.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from sparsemean._kernels import centres
 from sparsemean._kernels.groups import UNWANTED
 from sparsemean._kernels.memory_layout import count_threads, each
 from sparsemean._kernels.rounding import DOUBLE, Grid, difference, snapped
+from sparsemean._stats import effects
 from sparsemean._stats.arrays import dropna, namespace
 from sparsemean._stats.decision import Allowed, Rule, probabilities, rejected
 from sparsemean._stats.group_ranks import critical_rank
@@ -274,41 +276,73 @@ def strata_of(labels: IntArray, strata: IntArray | None = None) -> Strata:
 
 
 def shift(
-    values: FloatArray, strata: Strata, *, error: float, bad: BadRows, side: Side, missing: bool
-) -> tuple[float, float, float]:
-    """Return the Hodges–Lehmann shift of one column and the lower and upper end of its interval.
+    values: FloatArray, strata: Strata, told: tuple[int, bool], *, error: float, bad: BadRows, side: Side, missing: bool
+) -> tuple[float, float, float, float]:
+    """Return how far the groups lie apart in one column, the lower and upper end of its interval, and what that is.
 
-    The shift is the median of all differences first − second within strata, of which there are N. The interval is
-    [D_(l−s), D_(N+1−l+s)], l the largest with P(U ≤ l − 1) ≤ error/2 and s what bad rows can move U; infinite where
-    l − s < 1, and on one side where only the other counts. The differences are never formed. With ``missing`` the
-    numbers of rows are those of the values that are there; where a group has none nothing is known.
+    It is the Hodges–Lehmann shift, the median of all differences first − second within strata, of which there are N.
+    Its interval is [D_(l−s), D_(N+1−l+s)], l the largest with P(U ≤ l − 1) ≤ error/2 and s what bad rows can move U;
+    infinite where l − s < 1, and on one side where only the other counts. The differences are never formed. With
+    ``missing`` the numbers of rows are those of the values that are there; where a group has none nothing is known.
+
+    What it is to be may be ``told``; where it is not known a column of two values has the difference of means, and one
+    whose interval would hold 0 or have no width the share of pairs won less that of those lost. 0 is no inner point of
+    their intervals if it is told that the test has rejected it.
     """
+    (measure, rejected_zero), unknown = told, told[0] == effects.UNKNOWN
     pairs = [(np.sort(dropna(values[first])), np.sort(dropna(values[second]))) for first, second in strata]
     pairs = [(a, b) for a, b in pairs if a.size and b.size]
     if not pairs:
-        return np.nan, -np.inf, np.inf
+        return np.nan, -np.inf, np.inf, effects.CENTRE
     sizes = tuple(a.size for a, _ in pairs), tuple(b.size for _, b in pairs)
     total = sum(a.size * b.size for a, b in pairs)
-    # by symmetry P(U ≤ l − 1) = P(U ≥ N − l + 1), so N − l + 1 is the critical value of U
-    critical = critical_rank(*sizes, error / side.number)
     gaps = missing and sum(map(sum, sizes)) < sum(first.size + second.size for first, second in strata)
-    moved = most_moved(np.array(sizes[:1]), np.array(sizes[1:]), bad, missing=gaps)
-    rank = total + 1 - critical - int(moved[0])
-    (a, b), ends = map(np.concatenate, zip(*pairs, strict=True)), np.cumsum(sizes, axis=1)
-    low, high, guess = -np.inf, np.inf, (np.nan, np.nan)
-    if rank >= 1 and side is not Side.DOWN:
-        low = centres.order_statistic(a, b, ends, rank, *guess)[0]
-    if rank >= 1 and side is not Side.UP:
-        high = centres.order_statistic(a, b, ends, total + 1 - rank, *guess)[0]
-    return centres.pair_median(a, b, ends, *guess), low, high
+    moved = int(most_moved(np.array(sizes[:1]), np.array(sizes[1:]), bad, missing=gaps)[0])
+    (a, b), last = map(np.concatenate, zip(*pairs, strict=True)), np.cumsum(sizes, axis=1)
+    lowest, highest = min(a.min(), b.min()), max(a.max(), b.max())
+    large_a, large_b = (int(np.sum(part == highest)) for part in (a, b))
+    two = len(pairs) == 1 and large_a + large_b + np.sum(a == lowest) + np.sum(b == lowest) == a.size + b.size
+    if measure == effects.CENTRE or (unknown and not two):
+        # by symmetry P(U ≤ l − 1) = P(U ≥ N − l + 1), so N − l + 1 is the critical value of U
+        rank = total + 1 - critical_rank(*sizes, error / side.number) - moved
+        low, high, guess = -np.inf, np.inf, (np.nan, np.nan)
+        if rank >= 1 and side is not Side.DOWN:
+            low = centres.order_statistic(a, b, last, rank, *guess)[0]
+        if rank >= 1 and side is not Side.UP:
+            high = centres.order_statistic(a, b, last, total + 1 - rank, *guess)[0]
+        value = centres.pair_median(a, b, last, *guess)
+        flat = value == 0 or low == 0 or high == 0 or low == high
+        if not unknown or not (flat or (rejected_zero and low < 0 < high)):
+            return value, low, high, effects.CENTRE
+    won = sum(int(np.searchsorted(b, a).sum()) for a, b in pairs)
+    lost = total - sum(int(np.searchsorted(b, a, "right").sum()) for a, b in pairs)
+    error, unit, measure = error / side.number, 1.0, effects.PAIRS
+    if two:
+        measure, unit = effects.MEANS, float(highest - lowest)
+        low, high = effects.share_ends((a.size, large_a), (b.size, large_b), bad, error=error, unsure=gaps)
+    else:
+        unsure = gaps * np.array([[bad.label], [bad.reference]])
+        most, least = np.array(sizes) + unsure, np.maximum(np.array(sizes) - unsure, 0).prod(axis=0).sum()
+        step, terms = float(most.max() / max(least, 0.5)), int(most.min(axis=0).sum())
+        low, high = effects.pair_ends(won / total, lost / total, moved / total, step=step, terms=terms, error=error)
+    shown = unknown or rejected_zero  # what is not known was selected, by whichever rule
+    ends = effects.beside_test(unit * low, unit * high, side, shown * (won - lost))
+    return unit * (won - lost) / total, *ends, measure
 
 
 def shifts(
-    values: FloatArray, strata: Strata, *, grid: Grid | None = None, n_jobs: int | None = None, **options: Any
+    values: FloatArray,
+    strata: Strata,
+    told: Sequence[tuple[int, bool]],
+    *,
+    grid: Grid | None = None,
+    n_jobs: int | None = None,
+    **options: Any,
 ) -> FloatArray:
-    """Return a row for each column of ``values``: its `shift` and the ends of the interval, some threads at work.
+    """Return a row for each column of ``values``: what `shift` has of it, some threads at work.
 
     Values are rounded to a ``grid`` first, as they are where they are counted.
     """
-    values = snapped(values, grid)
-    return np.array(list(each(partial(shift, strata=strata, **options), list(values.T), count_threads(n_jobs))))
+    tasks = list(zip(snapped(values, grid).T, told, strict=True))
+    found = each(lambda task: shift(task[0], strata, task[1], **options), tasks, count_threads(n_jobs))
+    return np.array(list(found))

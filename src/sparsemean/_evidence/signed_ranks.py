@@ -24,6 +24,7 @@ from sparsemean._stats.decision import (
     rejected,
     stages_up_to,
 )
+from sparsemean._stats.effects import beside_test, pair_ends
 from sparsemean._stats.planning import first_error
 from sparsemean._stats.signed_ranks import (
     LOG_2,
@@ -324,6 +325,24 @@ def by_ranks(
             each[0 if sign > 0 else 1] = sign * found
         ends[:, column] = joint(each)
     return ends
+
+
+def by_pairs(values: FloatArray, plan: Plan, *, error: float, rejected: Flags) -> FloatArray:
+    """Return of each column the share of pairs of values with a sum above 0 less the share below, and both its ends.
+
+    Zeros are left out, as in the test: a bad row may have made a value one. 0 is no inner point where the test has
+    ``rejected``.
+    """
+    out = np.empty((3, values.shape[1]))
+    for k, column in enumerate(values.T):
+        x, m, side = np.sort(column[(column != 0) & ~np.isnan(column)]), plan.bad_rows, plan.question.side
+        n, total = x.size, max(1.0, x.size * (x.size - 1) / 2)
+        won = (int((n - np.searchsorted(x, -x, "right")).sum()) - int(np.sum(x > 0))) / 2 / total
+        lost = (int(np.searchsorted(x, -x).sum()) - int(np.sum(x < 0))) / 2 / total
+        moved, step, most = m * (n + m - 1) / total, 1 / max(0.5, (n - m) // 2), (n + m) // 2
+        ends = pair_ends(won, lost, moved, step=step, terms=most, error=error / side.number)
+        out[:, k] = won - lost, *beside_test(*ends, side, rejected[k] * (won - lost))
+    return out
 
 
 def joint(each: FloatArray) -> FloatArray:

@@ -17,11 +17,12 @@ from sparsemean._evidence.counting.sketch import check_names
 from sparsemean._fit import covariates, mean
 from sparsemean._fit.data import FitData
 from sparsemean._fit.from_sketch import as_counted
+from sparsemean._fit.pipeline import signs_of_pairs
 from sparsemean._fit.two_sample import located
 from sparsemean._kernels import rounding
 from sparsemean._stats import path
 from sparsemean._stats.decision import Allowed, Decision
-from sparsemean._stats.effects import GroupEffects, effect_columns
+from sparsemean._stats.effects import CENTRE, PAIRS, GroupEffects, effect_columns
 from sparsemean._stats.planning import bad_pairs, bad_rows, check_shares, of_question
 from sparsemean._util.checks import fraction_of_rows
 from sparsemean._util.plans import BadRows, Plan
@@ -153,15 +154,15 @@ def decided_again(estimate: Estimate, plan: Plan, decision: Decision) -> Estimat
     support, before, same = decision.support, estimate.support, plan.bad == estimate.plan.bad
     value = np.zeros(plan.n_features) if estimate.shift is None else estimate.shift.copy()
     value[support] = np.where(np.isin(support, before), estimate.mean[support], np.nan)
-    ends, skewed = np.full_like(estimate.intervals, np.nan), np.full_like(estimate.skewed, -1)
-    skewed[support] = estimate.skewed[support]
+    ends, (skewed, measure) = np.full_like(estimate.intervals, np.nan), np.full((2, plan.n_features), -1)
+    skewed[support], measure[support] = estimate.skewed[support], estimate.measure[support]
     if same:
         ends[support] = estimate.intervals[support]
     effects, said = estimate.effects, estimate.status.messages
     if effects is not None:
         effects = GroupEffects(**effect_columns(effects, support, before), scale=effects.scale)
     return replace(
-        estimate, plan=plan, decision=decision, located=Located(support, value, ends, skewed, effects),
+        estimate, plan=plan, decision=decision, located=Located(support, value, ends, measure, skewed, effects),
         status=replace(estimate.status, messages=said if same or AGAIN in said else (*said, AGAIN)),
     )  # fmt: skip
 
@@ -186,8 +187,9 @@ def intervals_of(
     plan, support = estimate.plan, estimate.support
     if estimate.labels is not None:
         test, of = estimate.difference_test, (estimate.labels, estimate.strata)
-        pieces = located(table, plan, *of, columns, test=test, error=error)
-        return np.concatenate([found[:, 1:] for *_, found in pieces])
+        known = np.where(np.isin(np.arange(plan.n_features), support), estimate.measure, CENTRE), estimate.p_values
+        pieces = located(table, plan, *of, columns, test=test, error=error, known=known)
+        return np.concatenate([found[:, 1:3] for *_, found in pieces])
     data = data or FitData.of(table, plan, seed=estimate.seed, units=estimate.units)
     if estimate.mean_test is not None:
         return mean.inverted(mean.unit_table(data), columns, test=estimate.mean_test, error=error, plan=plan)[1:].T
@@ -202,7 +204,11 @@ def intervals_of(
         null = estimate.shift[columns][:, np.newaxis]
         ends = rounding.settle(ends, 0.0, null, precision=data.buckets.precision)
     ends[np.isin(columns, support) & ~ends.any(axis=1)] = np.nan
-    return ends if estimate.shift is None else ends + estimate.shift[columns][:, np.newaxis]
+    ends = ends if estimate.shift is None else ends + estimate.shift[columns][:, np.newaxis]
+    at = np.flatnonzero(estimate.measure[columns] == PAIRS)
+    if at.size:
+        ends[at] = signs_of_pairs(data, columns[at], error, estimate.p_values)[1:].T
+    return ends
 
 
 def walks_of(estimate: Estimate, columns: IntArray, last: int, data: FitData) -> FloatArray:
@@ -232,11 +238,13 @@ def numbers_of(estimate: Estimate, features: IntArray) -> dict[str, Any]:
     """Return the columns of the table of some features but for ``skewed``; what prints a few needs no data frame."""
     pairs = estimate.plan.walk.dealing == "pairs"
     ranked = pairs and estimate.plan.question.target != "mean"
+    words = np.array(("shift", "means", "pairs", "") if pairs else ("centre", "mean", "pairs", ""))
     return {
         "feature": estimate.names(features),
         "estimate": np.where(np.isin(features, estimate.support), estimate.mean[features], np.nan),
         "ci_low": estimate.intervals[features, 0],
         "ci_high": estimate.intervals[features, 1],
+        "measure": words[estimate.measure[features]],
         "p_value": estimate.p_values[features],
         "log10_p": estimate.log10_p[features],
         "p_adjusted": estimate.p_adjusted[features],

@@ -125,7 +125,7 @@ def _of_test(estimate: Estimate, table: Table, level: float, moved: FloatArray) 
     reference = reference if test.rows is None else np.intersect1d(reference, test.rows)
     error = (1 - OF_CONTROL) * (1 - level)
     pieces = two_sample.located(table, plan, labels, None, every, test=test, error=error)
-    difference = np.concatenate([found for *_, found in pieces]).T
+    difference = np.concatenate([found[:, :3] for *_, found in pieces]).T
     known = np.isfinite(test.unit[1])
     scale = np.where(known, test.unit[1] * np.sqrt((test.bias[1] / test.sizes[1] - ERROR) / test.kappa), 1.0)
     control = one_sample.sparse_mean(

@@ -21,6 +21,7 @@ from sparsemean._fit.one_sample import Centres, infer
 from sparsemean._fit.pipeline import build_estimate
 from sparsemean._fit.refinement import Refinement
 from sparsemean._stats.decision import Decision, decide_planned
+from sparsemean._stats.effects import UNKNOWN
 from sparsemean._stats.planning import of_question
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import BLOCK, Counts, FloatArray, IntArray, Ranges
@@ -207,10 +208,10 @@ def _without_rows(
     mean = np.zeros(d) if null is None else null.copy()
     mean[decision.support] = np.nan
     notes = (*messages.of_fit(plan, counts, decision, decision.skipped, table), NEEDS_ROWS)
+    values = mean, np.full((d, 2), np.nan), np.full(d, UNKNOWN)
     estimate = build_estimate(
-        plan, decision, table=table, began=began, notes=notes, values=(mean, np.full((d, 2), np.nan)),
-        counts=counts, seed=closed.seed,
-    )  # fmt: skip
+        plan, decision, table=table, began=began, notes=notes, values=values, counts=counts, seed=closed.seed
+    )
     return replace(estimate, source=None)
 
 

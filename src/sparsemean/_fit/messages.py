@@ -38,14 +38,16 @@ OFTEN_NULL = (
     "selected feature(s) are often exactly the null value: the test, the value and the interval are of their other "
     "values, not of a mean of all"
 )
-NO_INTERVAL = (
-    f"selected feature(s) have no interval, {AT_NULL}, to the null value or to each other: a centre says little there, "
-    'target="mean" is about means'
+NO_CENTRE = (
+    f"selected feature(s) have no centre, {AT_NULL}, to the null value or to each other: their estimate is the share "
+    "of pairs of rows with a mean above the null value, less the share below, without values that are the null value "
+    '(measure "pairs"); target="mean" is about means'
 )
+NO_INTERVAL = f"selected feature(s) have no interval, {AT_NULL}, to the null value or to each other"
 NO_SHIFT = (
-    "selected feature(s) have no interval, as many of their values are equal, zeros for example: they differ, but not "
-    "by a shift of all values, and the median difference may be 0; read auc, the means and the shares of non-zeros "
-    "instead"
+    f"selected feature(s) differ, but not by a shift, {AT_NULL}: their estimate is the share of pairs of rows in which "
+    'the label is larger, less the share in which it is smaller (measure "pairs"), or where there are two values the '
+    'difference of means ("means")'
 )
 NOT_LOOKED_FOR = "features that show only without the rejected rows were not looked for, which needs a fit of all rows"
 

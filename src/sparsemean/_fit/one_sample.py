@@ -194,7 +194,8 @@ class Centres(OneSample):
         if skewed is not None:
             yield from messages.of_symmetry(skewed, decision.support, data)
         yield from messages.of_columns(table, values.nonzero, messages.OFTEN_NULL)
-        yield from messages.of_columns(table, values.at_null, messages.NO_INTERVAL)
+        none = messages.NO_INTERVAL if data.plan.question.selection == "paper" else messages.NO_CENTRE
+        yield from messages.of_columns(table, values.at_null, none)
         yield from messages.of_precision(data, decision.support)
 
     def uncertified(

@@ -17,6 +17,7 @@ from typing import Any, Self
 import numpy as np
 
 from sparsemean._data.table import Table
+from sparsemean._evidence import signed_ranks
 from sparsemean._evidence.counting.engines import Progress
 from sparsemean._evidence.signs import strongest_signs
 from sparsemean._fit import messages, screening
@@ -24,11 +25,12 @@ from sparsemean._fit.data import FitData, Values
 from sparsemean._fit.power import CANNOT
 from sparsemean._fit.refinement import Refinement
 from sparsemean._fit.screening import ScreeningResult
+from sparsemean._kernels import rounding
 from sparsemean._kernels.memory_layout import one_blas_thread
 from sparsemean._stats import planning
 from sparsemean._stats.arrays import namespace, on_host
-from sparsemean._stats.decision import Decision
-from sparsemean._stats.effects import GroupEffects
+from sparsemean._stats.decision import Decision, error_after_selection
+from sparsemean._stats.effects import CENTRE, MEANS, PAIRS, UNKNOWN, GroupEffects
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import Counts, FloatArray, IntArray, MeanTest, Sample, Status, Uncertified
 from sparsemean.result import Estimate, Located
@@ -125,12 +127,19 @@ class OneSample(ABC):
             *located.notes,
             *(() if self.options is not None or not rows.rows.suspects.size else (messages.NOT_LOOKED_FOR,)),
         )
+        mean, ends, measure = located.mean.copy(), values.intervals, np.full(plan.n_features, UNKNOWN)
+        measure[support] = CENTRE if self.test is None else MEANS
+        if values.at_null.size and plan.question.selection != "paper":
+            error, at = error_after_selection(plan, support.size), values.at_null
+            # All were rejected, though their p may be above that error where columns of one value were, too.
+            mean[at], ends[at, 0], ends[at, 1] = signs_of_pairs(data, at, error, np.zeros(plan.n_features))
+            measure[at] = PAIRS
         uncertified = None
         if self.options is not None and planning.MIN_ROWS <= rows.kept.size < plan.n_units:
             uncertified = self.uncertified(data, rows, decision, recounting)
         sample = Sample(units=data.units, bucket_of_row=None if self.test else data.buckets.partition.bucket_of_row)
         return build_estimate(
-            plan, decision, table=table, began=began, notes=notes, values=(located.mean, values.intervals),
+            plan, decision, table=table, began=began, notes=notes, values=(mean, ends, measure),
             status={
                 "screening": rows.how, "refinement": located.how, "iterations": located.iterations,
                 "converged": located.converged,
@@ -141,6 +150,17 @@ class OneSample(ABC):
         )  # fmt: skip
 
 
+def signs_of_pairs(data: FitData, columns: IntArray, error: float, p_values: FloatArray) -> FloatArray:
+    """Return what `signed_ranks.by_pairs` says of some columns, given p of all."""
+    plan, null, precision = data.plan, data.buckets.null, max(data.buckets.precision, rounding.DOUBLES)
+
+    def work(levels: list[FloatArray], which: IntArray) -> FloatArray:  # workers of a cluster are sent what it names
+        values = rounding.ranked(levels[0], np.zeros(1) if null is None else null[which], precision)
+        return signed_ranks.by_pairs(values, plan, error=error, rejected=p_values[which] <= error)
+
+    return data.means(columns, work)
+
+
 def build_estimate(
     plan: Plan,
     decision: Decision,
@@ -148,7 +168,7 @@ def build_estimate(
     table: Table,
     began: float,
     notes: Iterable[str],
-    values: tuple[FloatArray, FloatArray],
+    values: tuple[FloatArray, FloatArray, IntArray],
     status: Mapping[str, Any] | None = None,
     skewed: IntArray | None = None,
     effects: GroupEffects | None = None,
@@ -158,7 +178,7 @@ def build_estimate(
     strength: FloatArray | None = None,
     **parts: Any,
 ) -> Estimate:
-    """Put an estimate together, of one sample or of one contrast; ``values`` are means and intervals."""
+    """Put an estimate together, of one sample or of one contrast; ``values`` are means, intervals and what they are."""
     skewed = np.full(plan.n_features, -1, dtype=np.intp) if skewed is None else skewed
     return Estimate(
         decision=decision,

@@ -18,7 +18,7 @@ from sparsemean._fit.afterwards import checksum_of
 from sparsemean._fit.arms import LEFT_OUT, NO_ARMS, kept_arms
 from sparsemean._fit.two_sample import REST_NAME
 from sparsemean._stats.decision import Decision, rule_of
-from sparsemean._stats.effects import COLUMNS, Arms, GroupEffects
+from sparsemean._stats.effects import COLUMNS, MEASURES, Arms, GroupEffects
 from sparsemean._stats.planning import MISSING, SELECTIONS, TARGETS, TESTS
 from sparsemean._stats.row_scores import KINDS
 from sparsemean._util.files import as_tuples, check_array, check_type, refuse_endless, replacing
@@ -37,7 +37,7 @@ from sparsemean.errors import InputError
 from sparsemean.result import Estimate, Located
 from sparsemean.result.comparison import Comparison
 
-FORMAT, SEVERAL = "sparsemean-estimate-10", "sparsemean-comparison-3"
+FORMAT, SEVERAL = "sparsemean-estimate-11", "sparsemean-comparison-4"
 OTHERS = (".csv", ".tsv", ".txt", ".json", ".html", ".parquet", ".xlsx", ".h5ad", ".pkl", ".pickle")
 LAZY = ("entry_time", "radius")
 PARTS = {
@@ -54,6 +54,7 @@ NOT_KEPT = {
 """Records that are written by themselves, and what a decision rests on: that is as large as the data may be."""
 ARRAYS = {
     "located.support": "iu s d", "located.mean": "f d", "located.intervals": "f d2", "located.skewed": "i d",
+    "located.measure": "i d",
     "strength": "f d", "entry_time": "f d", "radius": "iu d",
     "question.null": "f d", "sample.bucket_of_row": "iu n", "sample.units": "iu n", "sample.labels": "iu n 3",
     "sample.strata": "iu n n", "sample.class_names": "U 2", "sample.feature_names": "U d", "sample.theta": "f d",
@@ -226,7 +227,7 @@ def _check_plan(plan: Plan, arrays: dict[str, Array]) -> None:
         and question.test in ("sums", *TESTS) and question.target in TARGETS
         and min(plan.n_rows, plan.n_features, n, plan.n_tests, plan.n_strata, *walk.bucket_sizes) > 0
         and min(plan.scale_rows, walk.min_selected, walk.select_at, walk.estimate_at or 0) >= 0
-        and plan.scale_rows <= plan.n_rows and plan.n_tests < NO_END
+        and plan.scale_rows <= plan.n_rows and max(plan.n_tests, *walk.bucket_sizes) < NO_END
         and 0 <= plan.contamination < 1 and 0 < question.level < 1 and 0 <= plan.bad_rows <= n <= plan.n_rows
         and 0 < walk.alpha < np.inf and 0 < walk.eta < 1 and 0 <= question.min_effect < np.inf
         and pairs == (plan.sizes is not None) == (plan.bad_by_group is not None) and min(plan.bad) >= 0
@@ -309,8 +310,8 @@ def _check_arrays(arrays: dict[str, Array], plan: Plan) -> None:
         raise ValueError("beta is not between -1 and 1")
     if "rows.scores" in arrays and np.isinf(arrays["rows.scores"]).any():
         raise ValueError("rows.scores is infinite")
-    if np.abs(arrays["located.skewed"]).max(initial=0) > 1:
-        raise ValueError("its flags of skewness cannot be")
+    if np.abs(arrays["located.skewed"]).max(initial=0) > 1 or not np.isin(arrays["located.measure"], MEASURES).all():
+        raise ValueError("its flags of skewness, or what its estimates are, cannot be")
     if not np.array_equal(arrays["located.support"], np.unique(arrays["decision.support"])):
         raise ValueError("its support is in disorder")
     if len({arrays[name].size for name in arrays if name.startswith("uncertified.")}) > 1:

@@ -27,7 +27,7 @@ from sparsemean._kernels.rounding import snapped
 from sparsemean._stats import maxt, planning
 from sparsemean._stats.arrays import on_host
 from sparsemean._stats.decision import Decision, MaxT, Rule, decide, error_after_selection, rule_of
-from sparsemean._stats.effects import group_effects, joined, log_scale
+from sparsemean._stats.effects import CENTRE, MEANS, UNKNOWN, group_effects, joined, log_scale
 from sparsemean._util.checks import AUTO, draw_seed, list_names, unit_name
 from sparsemean._util.plans import GroupSizes, Plan, Question
 from sparsemean._util.records import FloatArray, IntArray, MeanDifferenceTest, RowScores, Sample
@@ -223,14 +223,15 @@ class Groups:
         design, table, plan, test = self.design, self.design.table, self.plans[contrast], self.tests[contrast]
         decision, labels, d = self.decision.of(contrast), sides_of(design.codes, test.contrast), table.shape[1]
         support, source, groups = decision.support, table.source, [np.flatnonzero(labels == side) for side in (1, 0)]
-        mean, intervals, effects = np.zeros(d), np.full((d, 2), np.nan), None
+        mean, intervals, measure, effects = np.zeros(d), np.full((d, 2), np.nan), np.full(d, UNKNOWN), None
         if support.size:
             error, blocks = error_after_selection(plan, self.decision.support.size), []
             options: dict[str, Any] = {"test": test.mean_test, "error": error, "n_jobs": design.n_jobs}
+            options["known"] = measure, decision.p_values
             for columns, values, found in located(table, plan, labels, design.strata, support, **options):
                 raw = None if source.measured is source else source.measured.take(columns)
                 blocks.append(group_effects(values, *groups, scale=scale, raw=raw))
-                mean[columns], intervals[columns] = found[:, 0], found[:, 1:]
+                mean[columns], intervals[columns], measure[columns] = found[:, 0], found[:, 1:3], found[:, 3:].T
                 if progress is not None:
                     progress(np.searchsorted(support, columns[-1], side="right") / support.size)
             effects = joined(blocks)
@@ -239,14 +240,13 @@ class Groups:
                 most = np.where(mean[support] < 0, -plan.question.min_effect, np.inf)
                 intervals[support, 0] = np.maximum(intervals[support, 0], least)
                 intervals[support, 1] = np.minimum(intervals[support, 1], most)
-        flat = support[(intervals[support] == 0).any(axis=1) & (test.mean_test is None)]
-        intervals[flat] = np.nan
+        no_shift = support[(measure[support] != CENTRE) & (test.mean_test is None)]
         return build_estimate(
-            plan, decision, table=table, began=began, values=(mean, intervals),
+            plan, decision, table=table, began=began, values=(mean, intervals, measure),
             strength=self.tests[contrast].strength,
             notes=(
                 *design.notes, *self.notes, *_not_possible(design, plan, test, support),
-                *messages.of_columns(table, flat, messages.NO_SHIFT),
+                *messages.of_columns(table, no_shift, messages.NO_SHIFT),
             ),
             seed=self.seed, rows=self.rows[contrast], effects=effects,
             sample=Sample(
@@ -349,19 +349,22 @@ def located(
     *,
     test: MeanDifferenceTest | None,
     error: float,
+    known: tuple[IntArray, FloatArray] | None = None,
     n_jobs: int | None = None,
 ) -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:
-    """Yield some of the columns, their values, and a row each of shift and both ends of its interval.
+    """Yield some of the columns, their values, and a row each of estimate, both ends of its interval and its measure.
 
-    Of means they are differences, by their ``test``.
+    Of all features are ``known`` the measure, where it is, and p. Of means they are differences, by their ``test``.
     """
     within, omit = groups_of_rows.strata_of(labels, strata), plan.question.missing == "omit"
     options: dict[str, Any] = {"error": error, "bad": plan.bad, "side": plan.question.side, "n_jobs": n_jobs}
     for piece, values in table.source.takes_of(columns):
-        if test is None:
-            yield piece, values, groups_of_rows.shifts(values, within, grid=table.source.grid, missing=omit, **options)
-        else:
-            yield piece, values, differences(table, within[0], piece, values, test=test, **options)
+        if test is None and known is not None:
+            told, grid = list(zip(known[0][piece], known[1][piece] <= error, strict=True)), table.source.grid
+            yield piece, values, groups_of_rows.shifts(values, within, told, grid=grid, missing=omit, **options)
+        elif test is not None:
+            found = differences(table, within[0], piece, values, test=test, **options)
+            yield piece, values, np.column_stack((found, np.full(piece.size, MEANS)))
 
 
 # Pairs: differences within pairs are symmetric where nothing differs, so they are one sample.

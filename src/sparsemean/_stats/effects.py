@@ -1,11 +1,13 @@
-"""How large differences between two groups are, in the numbers that people know: none of them carries a guarantee.
+"""How large differences between two groups are, in the numbers that people know.
 
-A mean is moved as far as anyone likes by one bad row, and so are its difference, its lift and its fold change. They
-stand in the table beside the shift, which has an interval, because readers ask for them.
+A mean is moved as far as anyone likes by one bad row, and so are its difference, its lift and its fold change: none of
+them carries a guarantee. They stand in the table because readers ask for them, beside the estimate, which has an
+interval: a shift, or where values are often equal a difference of shares (docs/guarantees.md has the proofs).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import NamedTuple
@@ -13,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsemean._stats.arrays import medians
+from sparsemean._util.plans import BadRows, Side
 from sparsemean._util.records import FloatArray, IntArray
 
 EPSILON = 1e-9
@@ -24,6 +27,16 @@ MOST_RATIO, NEAR, ENOUGH = 100.0, 0.005, 20
 One in a hundred lies so near by chance."""
 BLOCK = 1 << 21
 """Values that are copied at once."""
+MEASURES = UNKNOWN, CENTRE, MEANS, PAIRS = range(-1, 3)
+"""What an estimate is: a centre, of groups the median of all differences; a mean or, of two values too, a difference of
+means; of values that are often equal the share of pairs in which the label is larger, less the share in which it is
+smaller, or of one sample the share of pairs whose mean lies above the null value less the share below."""
+OF_ODDS, OF_SHARE = 0.9, 0.0499
+"""Parts of an error: for odds, and for either end of the share of both groups; what is left is for rounding."""
+MOST_ODDS = 80.0
+"""Logarithms of odds that differ from infinite ones by less than rounding."""
+WINDOW = 40
+"""Standard deviations around a count within which others are added up."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -198,3 +211,96 @@ def _whole_multiples(values: FloatArray) -> float:
     if ratios.size < ENOUGH:
         return 0.0
     return float(np.mean(np.abs(ratios - np.rint(ratios)) < NEAR))
+
+
+# Intervals of differences of shares.
+
+
+def pair_ends(won: float, lost: float, moved: float, *, step: float, terms: int, error: float) -> tuple[float, float]:
+    """Return both ends, each missed with probability ``error``, for the share of pairs won less the share lost.
+
+    Bad rows touch the share ``moved``. All pairs are the mean of ways to put rows into ``terms`` pairs without a row in
+    common, none of which counts more than ``step``: more than 1 where there may be none.
+    """
+    if step > 1:
+        return -1.0, 1.0
+    # Values may have no part in these numbers, the best of which is about √(2·log(1/error)/terms that are no ties).
+    first = min(2.0, math.sqrt(2 * (1 - math.log(error)) * step))
+    tilts = first * 2.0 ** np.arange(math.ceil(math.log2(2 / first)) + 1)
+    gain, loss, share = np.log1p(np.tanh(tilts)), np.log1p(-np.tanh(tilts)), np.tanh(tilts) / (step * terms)
+
+    def least(won: float, lost: float) -> float:
+        logs = won * gain + lost * loss - moved * (gain - loss)
+        return max(-1.0, float(np.max(np.expm1((logs / step - math.log(tilts.size / error)) / terms) / share)))
+
+    return least(won, lost), -least(lost, won)
+
+
+def share_ends(
+    label: tuple[int, int], reference: tuple[int, int], bad: BadRows, *, error: float, unsure: bool
+) -> tuple[float, float]:
+    """Return both ends, each missed with probability ``error``, for the difference of two shares.
+
+    ``label`` and ``reference`` have the number of rows and how many have the larger value. With ``unsure`` sizes bad
+    rows may have been hidden or put in.
+    """
+    (n1, a1), (n2, a2) = label, reference
+    n, a = n1 + n2, a1 + a2
+    of_share, reach = math.log(OF_SHARE * error), bad.total / (n - bad.total) if unsure else 0.0
+    tilts, counts = np.geomspace(1e-4, 2 - of_share, 400), np.maximum(0, np.array([[a], [n - a]]) - bad.total)
+    least = np.max(np.expm1((tilts * counts + of_share) / n) / np.expm1(tilts), axis=1) - reach  # Chernoff's bound
+    share = (max(0.0, float(least[0])), min(1.0, 1 - float(least[1])))
+    low = least_log_odds(n1, n2, max(0, a1 - bad.label), min(n2, a2 + bad.reference), OF_ODDS * error)
+    high = -least_log_odds(n2, n1, max(0, a2 - bad.reference), min(n1, a1 + bad.label), OF_ODDS * error)
+    return _difference(low, n1, n2, share, -1), _difference(high, n1, n2, share, 1)
+
+
+def least_log_odds(n1: int, n2: int, a1: int, a2: int, error: float) -> float:
+    """Return the largest logarithm of an odds ratio at which as many as a₁ or more have probability ``error`` at most.
+
+    Given a₁ + a₂, that is the lower end of the interval which belongs to Fisher's exact test.
+
+    Examples
+    --------
+    >>> round(float(np.exp(least_log_odds(20, 30, 12, 6, 0.025))), 4)
+    1.4461
+    """
+    from scipy.special import gammaln
+
+    a, n = a1 + a2, n1 + n2
+    first, last = max(0, a - n2), min(n1, a)
+    if a1 == first:
+        return -MOST_ODDS
+    width = int(WINDOW * math.sqrt(1 + a * (n - a) / n))
+    k = np.arange(max(first, a1 - width), min(last, a1 + width) + 1)
+    weights, above = -sum(gammaln(1 + part) for part in (k, n1 - k, a - k, n2 - a + k)), k >= a1
+    low, high = -MOST_ODDS, MOST_ODDS
+    for _ in range(40):
+        middle = (low + high) / 2
+        logs = weights + middle * (k - a1)
+        each = np.exp(logs - logs.max())
+        low, high = (middle, high) if each[above].sum() <= error * each.sum() else (low, middle)
+    return low
+
+
+def beside_test(low: float, high: float, side: Side, sign: float) -> tuple[float, float]:
+    """Return the ends of an interval for that side; zero is no inner point where a test has shown the ``sign``."""
+    low, high = max(low, 0.0) if sign > 0 else low, min(high, 0.0) if sign < 0 else high
+    return -math.inf if side is Side.DOWN else low, math.inf if side is Side.UP else high
+
+
+def _difference(log_odds: float, n1: int, n2: int, share: Sequence[float], side: int) -> float:
+    """Return the least (side −1) or largest difference of two shares with these odds, both together in a range."""
+    if log_odds < 0:
+        return -_difference(-log_odds, n2, n1, share, -side)
+    root = math.exp(log_odds / 2)
+    turn = (n1 * root + n2) / (1 + root)  # where odds make most of a difference
+    counts = [(n1 + n2) * end for end in share]
+    counts += [turn] if counts[0] < turn < counts[1] else []
+    odds, found = math.exp(log_odds), []
+    for a in counts:
+        # the share x of which x(1 − y) = odds·(1 − x)·y, y = (a − n₁x)/n₂, without a difference of large numbers
+        squares = (n2 - a) ** 2 + (odds * (a - n1)) ** 2 + 2 * odds * (n1 * n2 + a * (n1 + n2 - a))
+        x = 2 * odds * a / (n2 - a + odds * (a + n1) + math.sqrt(squares))
+        found.append(x - (a - n1 * x) / n2)
+    return side * max(side * difference for difference in found)

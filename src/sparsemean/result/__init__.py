@@ -49,6 +49,7 @@ class Located:
     support: IntArray
     mean: FloatArray
     intervals: FloatArray
+    measure: IntArray
     skewed: IntArray
     effects: GroupEffects | None = None
     uncertified: Uncertified | None = None
@@ -98,8 +99,9 @@ class Estimate(LeftThere):
         Estimated means (shifts between two groups) in original units; the null value, zero by default, off the support.
         NaN on it where the estimate comes from a `Sketch` without the rows; ``has_values`` tells.
     intervals : ndarray of shape (d, 2)
-        Intervals after selection (the page on guarantees says what holds under attack), NaN off the support and where
-        many values are exactly the null value.
+        Intervals after selection (the page on guarantees says what holds under attack), NaN off the support.
+    measure : ndarray of int of shape (d,)
+        What that is: 0 a centre, or shift; 1 a mean, or difference; 2 a share of pairs (see guarantees); −1 unknown.
     skewed : ndarray of int of shape (d,)
         1 where a selected feature looks skewed, or has bad rows to one side: its value is a centre, not a mean. 0 where
         it does not, −1 where that cannot be told: of too few rows, of counts alone, of groups, and off the support.
@@ -162,6 +164,7 @@ class Estimate(LeftThere):
     support = Inside[IntArray]("located")
     mean = Inside[FloatArray]("located")
     intervals = Inside[FloatArray]("located")
+    measure = Inside[IntArray]("located")
     skewed = Inside[IntArray]("located")
     effects = Inside[GroupEffects | None]("located")
     uncertified = Inside[Uncertified | None]("located")
@@ -305,11 +308,11 @@ class Estimate(LeftThere):
         Returns
         -------
         DataFrame
-            Columns feature, estimate (NaN off the support), ci_low, ci_high, p_value, p_adjusted, q_value, radius,
-            max_contamination, beta, entry_time, bucket_size and skewed (NA where not known); of ``certified=False``
-            feature, estimate, p_adjusted and certified. Groups have log10_p, auc (share of pairs in which the label is
-            larger), and, without guarantee, mean, median, share of non-zeros and number of values of the reference (0)
-            and of the label (1), difference of means, lift in percent and log2_fold_change.
+            Columns feature, estimate (NaN off the support), ci_low, ci_high, measure (of what), p_value, p_adjusted,
+            q_value, radius, max_contamination, beta, entry_time, bucket_size and skewed (NA where not known); of
+            ``certified=False`` feature, estimate, p_adjusted and certified. Groups have log10_p, auc (share of pairs in
+            which the label is larger), and, without guarantee, mean, median, share of non-zeros and number of values of
+            the reference (0) and of the label (1), difference of means, lift in percent and log2_fold_change.
         """
         from sparsemean._fit.afterwards import table_of
 
@@ -369,7 +372,7 @@ class Estimate(LeftThere):
         Returns
         -------
         ndarray of shape (number of features, 2)
-            NaN where a selected feature is so often exactly the null value that its interval would hold nothing else.
+            Of what the fit has shown of selected features (``measure``), of centres or shifts of others.
         """
         columns = self._columns(features)
         if not columns.size:

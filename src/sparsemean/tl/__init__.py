@@ -80,8 +80,8 @@ def rank_genes_groups(
     What scanpy's function of this name writes is written in its place and format, so that ``sc.get`` and ``sc.pl`` read
     it: ``names``, ``scores`` (z of the p-value, with the sign of the difference), ``pvals``, ``pvals_adj`` (of all
     groups together), ``logfoldchanges`` (scanpy's formula), ``pts``, ``pts_rest`` and ``params``. Beside these, in the
-    same order: ``selected``, ``estimate`` (the shift), ``ci_low``, ``ci_high``, ``delta`` (Cliff's),
-    ``max_contamination`` and, if asked for, ``radius``. ``obs`` gets ``{key_added}_suspect`` and
+    same order: ``selected``, ``estimate`` (the shift, or delta where many values are equal), ``ci_low``, ``ci_high``,
+    ``delta`` (Cliff's), ``max_contamination`` and, if asked for, ``radius``. ``obs`` gets ``{key_added}_suspect`` and
     ``{key_added}_score``: of cells that contradict their group, or of all cells of such a donor. Suspects of the kind
     "large throughout", which are not counted as bad, are not marked.
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._stats.effects import CENTRE
 from sparsemean._stats.planning import SELECTIONS
 from sparsemean._util.records import FloatArray
 from sparsemean.result._report import guarantees
-from sparsemean.result._report.wording import REST, RULES, Wording
+from sparsemean.result._report.wording import PAIRS_ABOVE, PAIRS_WON, REST, RULES, Wording
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +29,7 @@ class Column(NamedTuple):
     key: str
     heading: str
     kind: str
-    """``name``, ``number``, ``p``, ``share``, ``percent``, ``rate``, ``count`` or ``flag``."""
+    """``name``, ``word``, ``number``, ``p``, ``share``, ``percent``, ``rate``, ``count`` or ``flag``."""
     meaning: str
     digits: int | None = None
     """Decimals of a number; None: those of the estimates."""
@@ -41,6 +42,11 @@ COLUMNS = (
     Column("estimate", "Estimate", "number", "{effect}, in the units of the data"),
     Column("ci_low", "From", "number", "Lower end of the interval after selection, at level {level}"),
     Column("ci_high", "To", "number", "Upper end of the interval after selection, at level {level}"),
+    Column(
+        "measure", "Measure", "word",
+        "What the estimate is where many values are equal: the difference of means (means) of two values, else the "
+        "share of pairs of rows {won} (pairs)",
+    ),
     Column(
         "p_value", "p", "p",
         "p-value, valid with {bad} replaced by anything; not adjusted for the number of features",
@@ -92,6 +98,8 @@ def described_columns(values: Mapping[str, npt.ArrayLike] | pd.DataFrame, wordin
     if wording.names:
         extra = EXTRA | {"p_adjusted", "q_value"} - {wording.rule.compared.column}
         nothing = {"entry_time", "bucket_size", *(["beta"] if wording.test.ranked else [])}  # auc says the same
+    if wording.test.means or not (wording.estimate.measure > CENTRE).any():
+        nothing |= {"measure"}
     if effects is not None and effects.scale == "log1p":
         extra |= {"lift"}  # a ratio of logarithms says nothing
     # Neither counts nor their logarithms have no fold change.
@@ -128,6 +136,7 @@ def _terms(wording: Wording) -> dict[str, str]:
         "holm": f"{SELECTIONS['maxt' if wording.rule.drawn else 'fwer']}: {RULES['fwer'].error}",
         "q_rule": f"{SELECTIONS[q_rule]}: {RULES[q_rule].error}",
         "radius": beyond,
+        "won": PAIRS_WON if wording.names else PAIRS_ABOVE,
         "beside": "; the ranks that select do not know it" if ranks else "",
         "sizes": ", ".join(map(str, plan.walk.bucket_sizes)),
         "short_0": short[0],
@@ -190,7 +199,7 @@ def cell_text(value: object, kind: str, digits: int | None = None, log10_p: obje
     """
     if value is None:
         return UNKNOWN
-    if kind == "name":
+    if kind in ("name", "word"):
         return str(value)
     if kind == "flag":
         return "yes" if value else "no"

@@ -29,7 +29,7 @@ SAME = (
 )
 """Which features of two groups count as false."""
 SHIFTED = (
-    "For estimates and intervals, not for the selection: a feature that differs has the same distribution in both "
+    "For shifts and their intervals, not for the selection: a feature that differs has the same distribution in both "
     "groups but for a shift by a constant."
 )
 """What is assumed of features that differ."""

@@ -272,8 +272,7 @@ def _stop(wording: Wording, share: float, some: IntArray, *, again: DecidedAgain
     }
     room = MOST_AGAIN // tests // max(1, wording.plan.n_rows * len(again.stops))
     room = room if room >= min(FEWEST_AGAIN, some.size) else 0
-    flat = estimate.support[np.isnan(estimate.intervals[estimate.support, 0])]  # no interval at any share
-    bounded = np.setdiff1d(np.intersect1d(decided.support, some[:room]), flat)
+    bounded = np.intersect1d(decided.support, some[:room])
     if decided.source is not None and decided.source.source.in_memory and bounded.size:
         error = error_after_selection(decided.plan, (decided.decision.whole or decided.decision).support.size)
         ends = np.full((decided.plan.n_features, 2), np.nan)

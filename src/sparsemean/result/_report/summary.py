@@ -16,6 +16,7 @@ from sparsemean._fit.afterwards import numbers_of, strongest_first
 from sparsemean._fit.messages import how_tested
 from sparsemean._fit.power import CANNOT, at_rows, rows_needed
 from sparsemean._stats import path
+from sparsemean._stats.effects import PAIRS
 from sparsemean._stats.planning import of_question
 from sparsemean._stats.power import POWERS, power_of
 from sparsemean._util.checks import list_names, pluralize
@@ -34,6 +35,8 @@ from sparsemean.result._report.verdict import (
     worst_first,
 )
 from sparsemean.result._report.wording import (
+    PAIRS_ABOVE,
+    PAIRS_WON,
     REST,
     TESTS,
     Wording,
@@ -71,25 +74,25 @@ class TextTable(NamedTuple):
 
 
 def selected(wording: Wording, most: int) -> TextTable:
-    """Return the strongest of the selected features with their numbers; * marks a centre that is no mean."""
+    """Return the strongest of the selected features with their numbers; what is no mean, or no shift, is marked."""
     estimate = wording.estimate
-    features = strongest_first(estimate, estimate.support)[:most]
+    features = strongest_first(estimate, estimate.support)
+    marks = np.select([estimate.measure[features] == PAIRS, estimate.skewed[features] == 1], ["†", "*"], " ")
+    won, features = PAIRS_WON.format(label=wording.label) if wording.names else PAIRS_ABOVE, features[:most]
+    footnotes = {"*": "* a centre, not a mean: the target “mean” is about means", "†": f"† share of pairs {won}"}
     of = numbers_of(estimate, features)
     compared = wording.rule.compared
-    # Of groups the share of pairs above is told: a shift may be 0 where zeros are many.
     ranked = ["auc"] if wording.test.ranked else []
-    marked = bool((estimate.skewed[estimate.support] == 1).any())
     rows = []
-    for at, feature in enumerate(features):
-        star = ("*" if estimate.skewed[feature] == 1 else " ") if marked else ""
-        value = f"{of['estimate'][at]:.4g}".replace("nan", "–") + star
+    for at in range(features.size):
+        value = f"{of['estimate'][at]:.4g}".replace("nan", "–") + (marks[at] if (marks != " ").any() else "")
         interval = f"{of['ci_low'][at]:.3g} … {of['ci_high'][at]:.3g}".replace("nan … nan", "–")
         survives = f"{of['max_contamination'][at]:.1%}".replace("nan%", "–")
         auc = [f"{of[share][at]:.3f}" for share in ranked]
         last = _p_text(of[compared.column][at]), str(of["radius"][at]), survives
         rows.append((str(of["feature"][at]), value, interval, *auc, *last))
     headings = ("feature", "estimate", "interval", *ranked, compared.heading, "radius", "survives")
-    return TextTable(headings, rows, "* a centre, not a mean: the target “mean” is about means" if marked else "")
+    return TextTable(headings, rows, "; ".join(note for mark, note in footnotes.items() if mark in marks))
 
 
 def _p_text(p: float) -> str:

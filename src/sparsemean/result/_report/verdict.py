@@ -13,6 +13,7 @@ import numpy as np
 
 from sparsemean._fit.messages import DEPENDENT
 from sparsemean._fit.power import CANNOT
+from sparsemean._stats.effects import PAIRS
 from sparsemean._stats.row_scores import FEW, LABEL, LARGE, TOGETHER
 from sparsemean._util.checks import count_of, list_names, pluralize
 from sparsemean._util.records import FloatArray, IntArray
@@ -124,6 +125,7 @@ def signs_of(estimate: Estimate, features: IntArray) -> FloatArray:
     """Return on which side of the null value features lie, by their estimates, by β where these are none or 0."""
     null = 0.0 if estimate.shift is None else estimate.shift[features]
     by_value = np.sign(estimate.mean[features] - null)
+    by_value[estimate.measure[features] == PAIRS] = 0.0  # no value, but a share, whatever the null value is
     return np.where(np.isfinite(by_value) & (by_value != 0), by_value, np.sign(estimate.beta[features]))
 
 

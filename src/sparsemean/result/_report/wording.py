@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from sparsemean._stats.effects import PAIRS
 from sparsemean._stats.planning import bad_rows
 from sparsemean._stats.row_scores import count_by_group
 from sparsemean._util.checks import pluralize, unit_name
@@ -156,6 +157,8 @@ class TestWords(NamedTuple):
     """Which features of one sample count as false."""
 
 
+PAIRS_WON = "in which {label} is larger, less the share in which it is smaller"
+PAIRS_ABOVE = "with a mean above the null value, less the share below"
 SYMMETRIC = (
     "A feature without a mean has noise that is symmetric about the null value; tails may be as heavy as they like, "
     "and differ from row to row. Under skewed noise a feature may be selected for a centre that is no mean."
@@ -347,6 +350,7 @@ def wording_of(
     direction = f"{label} minus {reference}"
     test, called = TESTS[plan.question.test, groups], {"direction": direction, "label": label}
     effect = f"Difference within pairs, {direction}" if estimate.paired else test.effect.format(**called)
+    effect += ", or share of pairs" if (estimate.measure == PAIRS).any() else ""
     meaning, estimates = test.lean_meaning.format(**called), test.estimates.format(**called)
     noun = unit_name(estimate.units)
     return Wording(

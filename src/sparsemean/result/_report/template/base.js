@@ -39,6 +39,8 @@ const nullOf = (k) => (data.null === null ? 0 : data.null[k]);
 const lean = column.beta || column.auc.map((share) => 2 * share - 1); // of groups the one says the other
 const sideOf = (k) => Math.sign(lean[k]);
 const isCentre = (k) => column.skewed !== undefined && column.skewed[k] === true;
+const measureOf = (k) => (column.measure === undefined ? "" : column.measure[k]);
+const MEASURES = { means: "difference of means", pairs: "pairs" };
 const unit = data.unit;
 
 function announce(words) {

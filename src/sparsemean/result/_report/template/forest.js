@@ -4,7 +4,7 @@ const UNITS_DIFFER = 100; // times as large as the smallest: one axis for all sa
 let logarithmic = null; // null: decided by the numbers
 let relative = null; // in % of the mean of the reference; null: decided by the numbers
 
-const reference = (k) => (data.in_percent && column.mean_0[k] > 0 ? column.mean_0[k] : NaN);
+const reference = (k) => (data.in_percent && measureOf(k) !== "pairs" && column.mean_0[k] > 0 ? column.mean_0[k] : NaN);
 const sizesOf = (chosen) => chosen.map((k) => Math.abs(column.estimate[k] - nullOf(k))).filter((size) => size > 0).sort((a, b) => a - b);
 const scaled = (value, k, percent) => (percent ? (100 * value) / reference(k) : value);
 

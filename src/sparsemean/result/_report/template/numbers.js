@@ -23,7 +23,7 @@ const LEAST_P = 1e-300; // from where on a double holds p-values; below them the
 
 function shown(value, kind, digits) {
   if (value === null || (typeof value === "number" && Number.isNaN(value))) return "–";
-  if (kind === "name") return String(value);
+  if (kind === "name" || kind === "word") return String(value);
   if (kind === "flag") return value ? "yes" : "no";
   if (!Number.isFinite(value)) return value < 0 ? "−∞" : "∞";
   switch (kind) {
@@ -40,7 +40,7 @@ const cell = (each, k) => (each.key === "p_value" && each.values[k] < LEAST_P ? 
 const cellOf = Object.fromEntries(columns.map((each) => [each.key, (k) => cell(each, k)]));
 
 function facts(k) {
-  const said = [`${data.groups ? "shift" : isCentre(k) ? "centre, not mean," : "mean"} ${cellOf.estimate(k)}`];
+  const said = [`${MEASURES[measureOf(k)] || (data.groups ? "shift" : isCentre(k) ? "centre, not mean," : "mean")} ${cellOf.estimate(k)}`];
   if (!Number.isNaN(column.ci_low[k])) said.push(`interval ${cellOf.ci_low(k)} to ${cellOf.ci_high(k)}`);
   said.push(`p adjusted ${cellOf.p_adjusted(k)}`);
   if (!Number.isNaN(column.max_contamination[k])) said.push(`survives ${cellOf.max_contamination(k)} bad ${data.each}`);
