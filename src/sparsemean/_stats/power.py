@@ -18,7 +18,7 @@ import numpy as np
 from sparsemean._kernels.influence import GRID, steps
 from sparsemean._stats import nulls
 from sparsemean._stats.decision import Stages, rule_of, stages_up_to
-from sparsemean._stats.group_ranks import critical_rank
+from sparsemean._stats.group_ranks import critical_rank, log_u_tails
 from sparsemean._stats.nulls import least_majority, sign_test_stages, times, two_sided
 from sparsemean._stats.planning import bad_rows, first_error
 from sparsemean._stats.signed_ranks import (
@@ -137,7 +137,7 @@ class GroupPower(Power):
         (n0, n1), sides = self.sizes, self.plan.question.side.number
         if bad.total and len(self.strata) < 2:
             rows, least = np.array([[n1, n0]]), (n1 - bad.label) * (n0 - bad.reference)
-            tail = nulls.log_u_tails(rows[:, :1], rows[:, 1:], rows.sum(axis=1, keepdims=True), np.array([2 * least]),
+            tail = log_u_tails(rows[:, :1], rows[:, 1:], rows.sum(axis=1, keepdims=True), np.array([2 * least]),
                                      bound=False, halves=False)  # fmt: skip
             return min(1.0, sides * math.exp(tail[0]))
         logs = (
