@@ -16,6 +16,7 @@ from sparsemean._stats import assumptions, directions, factors, row_scores
 from sparsemean._stats.arrays import fillna, medians, near, on_device, on_host, spread_over
 from sparsemean._stats.assumptions import SortKeys, skew_flags
 from sparsemean._stats.decision import Decision
+from sparsemean._stats.planning import MOST_ALLOWED
 from sparsemean._stats.standardized import CLIP, Selected, StandardizedRows
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate, RowScores
@@ -40,6 +41,8 @@ DOUBT = 0.1
 """Share of bad rows that refined values allow for where it is not named: it costs clean rows next to nothing."""
 MOST_JUDGED = 320_000_000
 """Values of the support that workers hold, a byte each, to judge rows by."""
+WEAK = 0.05
+"""p-value below which columns that are not selected tell of bad rows as well."""
 TOO_FEW = 4
 """Columns below which nothing can be said of a row."""
 
@@ -60,6 +63,8 @@ class ScreeningResult:
     """The features off the support that rows were judged by."""
     judged: StandardizedRows | None = None
     """Rows in units of the features that they were judged by first."""
+    speaking: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    """The features along which rows are bad that cannot be named."""
 
     def share(self, plan: Plan) -> float:
         """Return the share of the units kept that may still be wrong; rounding up to whole units does not raise it.
@@ -68,7 +73,8 @@ class ScreeningResult:
         the support.
         """
         if plan.auto:
-            return max(0.0, DOUBT * plan.n_units - (plan.n_units - self.kept.size)) / self.kept.size
+            doubt = DOUBT * plan.n_units - (plan.n_units - self.kept.size)
+            return max(0.0, doubt, min(plan.bad_rows, self.rows.unnamed)) / self.kept.size
         rejected = self.left < plan.bad_rows
         return min(plan.contamination, self.left / self.kept.size) if rejected else plan.contamination
 
@@ -146,15 +152,33 @@ def screen_first(data: FitData, decision: Decision) -> ScreeningResult:
     """Judge rows before it is known how many may be bad: by all columns about their medians, then on a support alone.
 
     Where bad rows are many, most columns look as if they had a mean: few would be left off the support. That is Holm's,
-    as how many rows look bad must not follow from the rule that is then used for so many.
+    as how many rows look bad must not follow from the rule that is then used for so many. Bad rows that cannot be named
+    are counted by columns that may owe their selection to them, and by weaker ones.
     """
-    support = np.flatnonzero(on_host(decision.p_adjusted) <= data.plan.question.level)
-    data, mean = data.keep(support), np.zeros(data.plan.n_features)
-    for columns in data.source.taken_together(support):
-        mean[columns] = medians(data.rows_of(columns)[:])
+    question, (p, log_p) = data.plan.question, on_host((decision.p_values, decision.log_p))
+    adjusted, mean = on_host(decision.p_adjusted), np.zeros(data.plan.n_features)
+    support = np.flatnonzero(adjusted <= question.level)
+    columns, last = support[:0], np.full(support.size, data.plan.n_units)
+    if support.size and question.screen_rows and question.target != "mean":  # a mean may have noise of any skew
+        assert decision.evidence is not None
+        last = decision.evidence.last(question.level / (mean.size + 1 - support.size), support)
+    doubtful = last < int(MOST_ALLOWED * data.plan.n_units)  # the rest would hold if a fifth of all rows were bad
+    if doubtful.any():
+        columns = np.union1d(support[doubtful], np.flatnonzero((p < WEAK) & (adjusted > question.level)))
+        most = min(row_scores.AGREEING, max(LEAST_COLUMNS, MOST_VALUES // data.plan.n_rows))
+        columns = np.sort(columns[np.argsort(log_p[columns], kind="stable")[:most]])
+    data = data.keep(np.union1d(support, columns))
+    for some in data.source.taken_together(support):
+        mean[some] = medians(data.rows_of(some)[:])
     rows = screen(data, support, about=mean)
     rows = replace(rows, columns=np.setdiff1d(rows.columns, np.union1d(support, decision.support)))
-    return screen_on_support(data, rows, support, mean=mean if data.buckets.null is None else mean + data.buckets.null)
+    rows = screen_on_support(data, rows, support, mean=mean if data.buckets.null is None else mean + data.buckets.null)
+    doubtful &= last >= rows.rows.aligned  # nor do those that are named explain it
+    if not doubtful.any():
+        return rows
+    values = on_host(data.rows_of(columns)[:])[rows.kept]
+    count, speaking = row_scores.unnamed_rows(values, np.isin(columns, support[doubtful]))
+    return replace(rows, rows=replace(rows.rows, unnamed=count), speaking=columns[speaking])
 
 
 def screen_on_support(
