@@ -173,7 +173,7 @@ def decided_again(estimate: Estimate, plan: Plan, decision: Decision) -> Estimat
     )  # fmt: skip
 
 
-def without_suspects(tests: Sequence[Estimate], X: Any = None, covariate: Any = None) -> list[Estimate]:
+def without_suspects(tests: Sequence[Estimate], X: object = None, covariate: object = None) -> list[Estimate]:
     """Fit again without the suspects of all tests, as if no row that is left were bad; see `Estimate`."""
     began, first = time.perf_counter(), tests[0]
     if any(each.rows is None for each in tests):

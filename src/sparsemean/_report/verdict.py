@@ -48,9 +48,7 @@ def verdict(result: Estimate | Comparison, *, row_names: Sequence[object] | None
     tests = wordings_of(result, row_names)
     first, selected = tests[0], np.unique(np.concatenate([test.estimate.support for test in tests]))
     said = "".join(first.estimate.status.messages)
-    void = (
-        f"The {first.unit}s {DEPENDENT}: no error rate, p-value or interval below holds." if DEPENDENT in said else ""
-    )
+    void = f"The {first.unit}s {DEPENDENT}: no error rate, p-value or interval below holds." * (DEPENDENT in said)
     if NOT_GUARANTEED in said:
         void += " Not guaranteed: the suspects were taken out by looking at the values."
     who = suspected(first) if len(tests) == 1 else suspects_of_tests(tests)

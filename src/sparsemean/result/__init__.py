@@ -322,7 +322,7 @@ class Estimate(LeftThere):
 
         return curve(self)
 
-    def without_suspects(self, X: Any = None, *, covariate: Any = None) -> Estimate:
+    def without_suspects(self, X: object = None, *, covariate: object = None) -> Estimate:
         """Fit the rows that are left without the suspects, none of which may be bad: *not guaranteed*.
 
         Rows that are chosen by their values void every error rate, and the messages, summary and page of what is

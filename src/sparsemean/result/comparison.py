@@ -126,7 +126,7 @@ class Comparison:
 
         return replace(self, results=dict(zip(self.results, at(tests_of(self), contamination), strict=True)))
 
-    def without_suspects(self, X: Any = None, *, covariate: Any = None) -> Comparison:
+    def without_suspects(self, X: object = None, *, covariate: object = None) -> Comparison:
         """Fit the rows that are left without the suspects of any test: not guaranteed, see `Estimate.without_suspects`.
 
         Parameters
