@@ -177,7 +177,7 @@ def screen_first(data: FitData, decision: Decision) -> ScreeningResult:
     if not doubtful.any():
         return rows
     values = on_host(data.rows_of(columns)[:])[rows.kept]
-    count, speaking = row_scores.unnamed_rows(values, np.isin(columns, support[doubtful]))
+    count, speaking = row_scores.unnamed_rows(values)
     return replace(rows, rows=replace(rows.rows, unnamed=count), speaking=columns[speaking])
 
 
