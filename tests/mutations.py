@@ -47,6 +47,15 @@ class Mutation(NamedTuple):
 
 
 MUTATIONS = [
+    Mutation("without suspects: one of them stays", "_fit/afterwards.py",
+             "np.arange(table.shape[0]), suspects)", "np.arange(table.shape[0]), suspects[1:])",
+             "tests/test_without_suspects.py"),
+    Mutation("unnamed rows: not allowed for", "_fit/pipeline.py",
+             "min(seen.aligned + seen.unnamed, ", "min(seen.aligned, ",
+             "tests/test_unnamed_rows.py"),
+    Mutation("unnamed rows: the lower tail counts as well", "_stats/row_scores.py",
+             "np.cumsum(np.sign(away[farthest]))", "np.cumsum(np.abs(np.sign(away[farthest])))",
+             "tests/test_unnamed_rows.py"),
     Mutation("intervals: five times the error", "_stats/decision.py",
              "question.level * n_selected / plan.n_hypotheses", "question.level * 5 * n_selected / plan.n_hypotheses",
              "tests/test_intervals.py"),
