@@ -91,7 +91,7 @@ class OneSample(ABC):
             return self
         decision = replace(self.decision, support=on_host(self.decision.support))
         with one_blas_thread():
-            found = replace(self, rows=screening.screen_first(self.data.keep(decision.support), decision))
+            found = replace(self, rows=screening.screen_first(self.data.keep(decision.support), decision, self.counts))
         assert found.rows is not None
         seen, speaking, plan = found.rows.rows, found.rows.speaking, self.data.plan
         bad = min(seen.aligned + seen.unnamed, int(planning.MOST_ALLOWED * plan.n_units))

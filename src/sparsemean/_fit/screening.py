@@ -13,13 +13,13 @@ from sparsemean._data.table import Table
 from sparsemean._fit.data import FitData, Values
 from sparsemean._fit.refinement import Refinement, refined, with_workers
 from sparsemean._stats import assumptions, directions, factors, row_scores
-from sparsemean._stats.arrays import fillna, medians, near, on_device, on_host, spread_over
+from sparsemean._stats.arrays import fillna, medians, near, on_device, on_host, spread_over, take
 from sparsemean._stats.assumptions import SortKeys, skew_flags
 from sparsemean._stats.decision import Decision
 from sparsemean._stats.planning import MOST_ALLOWED
 from sparsemean._stats.standardized import CLIP, Selected, StandardizedRows
 from sparsemean._util.plans import Plan
-from sparsemean._util.records import FloatArray, IntArray, LocationEstimate, RowScores
+from sparsemean._util.records import Counts, FloatArray, IntArray, LocationEstimate, RowScores
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
@@ -148,23 +148,23 @@ def _judged_by(data: FitData, before: ScreeningResult, table: StandardizedRows, 
     )
 
 
-def screen_first(data: FitData, decision: Decision) -> ScreeningResult:
+def screen_first(data: FitData, decision: Decision, counts: Counts | None) -> ScreeningResult:
     """Judge rows before it is known how many may be bad: by all columns about their medians, then on a support alone.
 
     Where bad rows are many, most columns look as if they had a mean: few would be left off the support. That is Holm's,
     as how many rows look bad must not follow from the rule that is then used for so many. Bad rows that cannot be named
-    are counted by columns that may owe their selection to them, and by weaker ones.
+    are counted, where signs were, by columns that may owe their selection to a fifth of all rows, and by weaker ones.
     """
     question, (p, log_p) = data.plan.question, on_host((decision.p_values, decision.log_p))
     adjusted, mean = on_host(decision.p_adjusted), np.zeros(data.plan.n_features)
     support = np.flatnonzero(adjusted <= question.level)
-    columns, last = support[:0], np.full(support.size, data.plan.n_units)
-    if support.size and question.screen_rows and question.target != "mean":  # a mean may have noise of any skew
-        assert decision.evidence is not None
-        last = decision.evidence.last(question.level / (mean.size + 1 - support.size), support)
-    doubtful = last < int(MOST_ALLOWED * data.plan.n_units)  # the rest would hold if a fifth of all rows were bad
-    if doubtful.any():
-        columns = np.union1d(support[doubtful], np.flatnonzero((p < WEAK) & (adjusted > question.level)))
+    columns = support[:0]
+    if counts is not None and question.screen_rows:  # by Hoeffding's bound signs alone select the others
+        positive, negative = take(counts.positive[0], support), take(counts.negative[0], support)
+        enough = np.sqrt((positive + negative) * np.log(2 * mean.size / question.level) / 2)
+        columns = support[np.abs(positive - negative) / 2 - MOST_ALLOWED * data.plan.n_units < enough]
+    if columns.size:
+        columns = np.union1d(columns, np.flatnonzero((p < WEAK) & (adjusted > question.level)))
         most = min(row_scores.AGREEING, max(LEAST_COLUMNS, MOST_VALUES // data.plan.n_rows))
         columns = np.sort(columns[np.argsort(log_p[columns], kind="stable")[:most]])
     data = data.keep(np.union1d(support, columns))
@@ -173,11 +173,9 @@ def screen_first(data: FitData, decision: Decision) -> ScreeningResult:
     rows = screen(data, support, about=mean)
     rows = replace(rows, columns=np.setdiff1d(rows.columns, np.union1d(support, decision.support)))
     rows = screen_on_support(data, rows, support, mean=mean if data.buckets.null is None else mean + data.buckets.null)
-    doubtful &= last >= rows.rows.aligned  # nor do those that are named explain it
-    if not doubtful.any():
+    if not columns.size:
         return rows
-    values = on_host(data.rows_of(columns)[:])[rows.kept]
-    count, speaking = row_scores.unnamed_rows(values)
+    count, speaking = row_scores.unnamed_rows(on_host(data.rows_of(columns)[:])[rows.kept])
     return replace(rows, rows=replace(rows.rows, unnamed=count), speaking=columns[speaking])
 
 

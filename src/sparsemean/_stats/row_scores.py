@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsemean._stats.arrays import medians, middle
+from sparsemean._stats.arrays import medians, middle, scales
 from sparsemean._stats.directions import (
     BY_CHANCE,
     REASONS,
@@ -388,7 +388,8 @@ SPEAKING = 0.5
 """Of the largest weight of a direction: columns with less have no part in it."""
 TIED = 0.1
 """Share of the values that are the median from which on a column has no two sides to compare."""
-DIRECTIONS = 3
+DIRECTIONS, SCALED_BY = 3, 2048
+"""Directions that are looked at, and rows that tell the scale of a column."""
 
 
 def unnamed_rows(values: FloatArray) -> tuple[int, IntArray]:
@@ -410,11 +411,12 @@ def unnamed_rows(values: FloatArray) -> tuple[int, IntArray]:
     (True, array([0, 1, 2, 3]))
     """
     centre, best = medians(values), (0, np.empty(0, dtype=np.intp))
-    with np.errstate(over="ignore", invalid="ignore"):
-        away = (values - centre) * np.sign(centre)
-        unit = medians(np.abs(away))
-        at = np.flatnonzero((unit > 0) & (np.mean(values == centre, axis=0) <= TIED))
-        away = np.nan_to_num(np.clip(away[:, at] / unit[at], -ENDS, ENDS), copy=False).copy(order="C")
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        away = np.subtract(values, centre, order="C")
+        unit = scales(away, 1 + away.shape[0] // SCALED_BY)
+        at = np.flatnonzero((unit > 0) & (np.mean(away == 0, axis=0) <= TIED))
+        away = np.clip(away[:, at] * (np.sign(centre) / unit)[at], -ENDS, ENDS)
+    away[np.isnan(away)] = 0.0
     n, p = away.shape
     if p < 2 or OUTER * n < FEWEST:
         return best
