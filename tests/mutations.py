@@ -305,7 +305,7 @@ MUTATIONS = [
              "two if self.case.max_replaced == 0 else []", "two",
              "tests/test_rank_evidence.py"),
     Mutation("auto: rows are judged by the support of the rule", "_fit/screening.py",
-             "support = np.flatnonzero(on_host(decision.p_adjusted) <= data.plan.question.level)",
+             "support = np.flatnonzero(adjusted <= question.level)",
              "support = decision.support",
              "tests/test_rules.py"),
     Mutation("rounding: pairs are subtracted as they are", "_fit/designs.py",
