@@ -150,3 +150,18 @@ def test_few_rows_or_columns_say_nothing() -> None:
     huge = rng.standard_normal((100, 4)) * 1e300
     huge[:10] = 1.7e308
     assert unnamed_rows(huge)[0] >= 0
+
+
+def test_fair_coins_hardly_ever_lead_so_far() -> None:
+    """Exactly, lead by lead: where nothing is estimated, signs from the farthest row inwards are fair coins."""
+    for n in (60, 600, 2000):
+        last = int(row_scores.OUTER * n)
+        chance, led = np.zeros(2 * last + 3), 0.0
+        chance[last + 1] = 1.0  # a lead of 0
+        leads = np.arange(-last - 1, last + 2)
+        for k in range(1, last + 1):
+            chance = 0.5 * (np.roll(chance, 1) + np.roll(chance, -1))
+            far = (k >= row_scores.FEWEST) & (leads >= row_scores.LEAD * np.sqrt(k))
+            led += float(chance[far].sum())
+            chance[far] = 0.0
+        assert led < 1e-4
