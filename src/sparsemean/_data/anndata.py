@@ -14,7 +14,7 @@ from sparsemean._data import chunked, hdf5, table
 from sparsemean._data.chunked import MakeSource, StoredArray, StoredGroup, is_group, pick, source_of
 from sparsemean._data.matrices import read_sparse
 from sparsemean._data.repeats import chosen, likely, repeated
-from sparsemean._data.source import Array, ColumnSubset, Source
+from sparsemean._data.source import Array, Source, Subset
 from sparsemean._data.table import (
     OF_ROWS,
     FileContext,
@@ -166,7 +166,7 @@ def _annotated(
         subjects = _subjects(obs, said.values()) if wanted.independent else None
     if wanted.select or wanted.drop:
         columns = chosen(names.tolist(), ReadOptions(select=wanted.select, drop=wanted.drop))
-        source, names = ColumnSubset(source, columns), names[columns]
+        source, names = Subset(source, columns), names[columns]
     raw = False
     with suppress(Exception):  # a damaged raw is no reason to refuse what was asked for
         raw = _has(root, "raw")

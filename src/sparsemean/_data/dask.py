@@ -46,6 +46,10 @@ class Dask(Source):
         self.array, self.dtype = array, np.dtype(array.dtype)
         self.shape = (int(array.shape[0]), int(array.shape[1]))
 
+    def of_rows(self, rows: IntArray) -> Dask:
+        """Return some rising rows only, in the chunks that they have."""
+        return Dask(self.array[rows])
+
     def pieces(self) -> da.Array:
         """Return the array in the pieces to count it by: its chunks, small neighbours taken together."""
         rows, columns = self.array.chunks

@@ -156,6 +156,10 @@ class Source(ABC):
                 return place
         return None
 
+    def of_rows(self, rows: IntArray) -> Source:
+        """Return some rising rows only."""
+        return Subset(self, rows=rows)
+
     def there(self) -> AbstractContextManager[None]:
         """Return a context for computing where the values lie, or are sent to: a device complains in one line."""
         if self.engine != "gpu":
@@ -231,12 +235,13 @@ class Dense(Source):
             return self.values.take(columns, axis=1).astype(np.float64, copy=False)
 
 
-class ColumnSubset(Source):
-    """Some columns of another source, rising."""
+class Subset(Source):
+    """Some rows and columns of another source, rising; None stands for all."""
 
-    def __init__(self, source: Source, columns: IntArray) -> None:
-        self.source, self.columns = source, columns
-        self.shape, self.dtype = (source.shape[0], int(columns.size)), source.dtype
+    def __init__(self, source: Source, columns: IntArray | None = None, *, rows: IntArray | None = None) -> None:
+        n, d = source.shape
+        self.source, self.columns, self.rows = source, np.arange(d) if columns is None else columns, rows
+        self.shape, self.dtype = (n if rows is None else int(rows.size), int(self.columns.size)), source.dtype
         self.along, self.grain, self.sparse = source.along, source.grain, source.sparse
         self.in_memory, self._precision = source.in_memory, source.precision
 
@@ -245,16 +250,27 @@ class ColumnSubset(Source):
         """Bytes that a value takes in memory."""
         return self.source.bytes_a_value
 
+    @property
+    def measured(self) -> Source:
+        """The same of what was measured."""
+        measured = self.source.measured
+        return self if measured is self.source else Subset(measured, self.columns, rows=self.rows)
+
     def block(self, rows: slice, columns: slice) -> Block:
-        """Return some rows of some of the chosen columns."""
-        wanted = self.columns[columns]
+        """Return some of the chosen rows and columns."""
+        wanted, of_rows = self.columns[columns], rows if self.rows is None else self.rows[rows]
         first, last = int(wanted[0]), int(wanted[-1]) + 1
-        read = self.source.block(rows, slice(first, last))
+        if isinstance(of_rows, slice):
+            read = self.source.block(of_rows, slice(first, last))
+        else:
+            above, below = int(of_rows[0]), int(of_rows[-1]) + 1
+            read = self.source.block(slice(above, below), slice(first, last))[of_rows - above]
         return read if last - first == wanted.size else read[:, wanted - first]
 
     def _take(self, columns: IntArray) -> FloatArray:
-        """Return all rows of some of the chosen columns."""
-        return self.source.take(self.columns[columns])
+        """Return the chosen rows of some of the chosen columns."""
+        taken = self.source.take(self.columns[columns])
+        return taken if self.rows is None else taken[self.rows]
 
 
 class ColumnCache(Source):

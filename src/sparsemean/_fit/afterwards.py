@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -11,21 +12,25 @@ import numpy as np
 
 from sparsemean._data import as_table
 from sparsemean._data.source import Checksum
-from sparsemean._data.table import FileContext, Table
+from sparsemean._data.table import FileContext, Table, as_names
 from sparsemean._evidence import signed_ranks
 from sparsemean._evidence.counting.sketch import check_names
-from sparsemean._fit import covariates, mean
+from sparsemean._evidence.ranks import REST, Contrast
+from sparsemean._fit import covariates, mean, messages
 from sparsemean._fit.data import FitData
+from sparsemean._fit.designs import alone_in
 from sparsemean._fit.from_sketch import as_counted
+from sparsemean._fit.one_sample import Centres
 from sparsemean._fit.pipeline import signs_of_pairs
-from sparsemean._fit.two_sample import located
+from sparsemean._fit.refinement import Refinement, check
+from sparsemean._fit.two_sample import Design, compare, located
 from sparsemean._kernels import rounding
 from sparsemean._stats import path
 from sparsemean._stats.decision import Allowed, Decision
 from sparsemean._stats.effects import CENTRE, PAIRS, GroupEffects, effect_columns
 from sparsemean._stats.planning import bad_pairs, bad_rows, check_shares, of_question
-from sparsemean._util.checks import fraction_of_rows
-from sparsemean._util.plans import BadRows, Plan
+from sparsemean._util.checks import fraction_of_rows, pluralize, unit_name
+from sparsemean._util.plans import BadRows, Plan, Question, Shares
 from sparsemean._util.records import FloatArray, IntArray, Uncertified
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate, Located
@@ -33,6 +38,8 @@ from sparsemean.result import Estimate, Located
 if TYPE_CHECKING:
     import pandas as pd
 
+LEFT = 2
+"""Rows of a group that are needed to compare it."""
 AGAIN = (
     "decided again from the evidence of the fit, without reading data: intervals, and values of features that it did "
     "not select, need a fit at this contamination"
@@ -165,6 +172,79 @@ def decided_again(estimate: Estimate, plan: Plan, decision: Decision) -> Estimat
         estimate, plan=plan, decision=decision, located=Located(support, value, ends, measure, skewed, effects),
         status=replace(estimate.status, messages=said if same or AGAIN in said else (*said, AGAIN)),
     )  # fmt: skip
+
+
+def without_suspects(tests: Sequence[Estimate], X: object = None, covariate: object = None) -> list[Estimate]:
+    """Fit again without the suspects of all tests, as if no row that is left were bad; see `Estimate`."""
+    began, first = time.perf_counter(), tests[0]
+    if any(each.rows is None for each in tests):
+        raise InputError("result", "be of rows that were judged", "one of counts alone", "complete(X) judges them")
+    if first.plan.n_tests > len(tests):
+        advice = "use without_suspects() of the result of all of them"
+        raise InputError("result", "be that of all tests, which share the error", f"1 of {first.plan.n_tests}", advice)
+    question = replace(first.plan.question, shares=Shares(0.0, 0.0), looked=False)
+    if question.target == "mean" and question.scale is None and not first.plan.scale_rows:
+        raise InputError("result", "still have its scale=, which files leave out", "none", "fit again")
+    suspects = np.unique(np.concatenate([each.rows.suspects for each in tests if each.rows is not None]))
+    table = rows_of(first, X, covariate).table
+    kept, note = np.setdiff1d(np.arange(table.shape[0]), suspects), tuple[str, ...]()
+    if suspects.size:
+        number = suspects.size if first.units is None else np.unique(first.units[suspects]).size
+        unit = "pair" if first.paired else unit_name(first.units)
+        were = f"{pluralize(number, f'suspected {unit}')} {'was' if number == 1 else 'were'}"
+        note = (messages.LEFT_OUT.format(suspects=were),)
+    if first.labels is not None:
+        return _compared_without(tests, table, kept, note, question)
+    units = None if first.units is None else np.unique(first.units[kept], return_inverse=True)[1]
+    n, walk = kept.size, replace(first.plan.walk, ranges=(), sealed=())
+    if walk.n_buckets is not None:
+        walk = replace(walk, n_buckets=min(walk.n_buckets, n), bucket_sizes=(n // min(walk.n_buckets, n),))
+    plan = replace(
+        first.plan, question=question, walk=walk, n_rows=n, n_units=n if units is None else int(units.max()) + 1,
+        contamination=0.0, bad_rows=0, scale_rows=0,
+    )  # fmt: skip
+    method: Refinement = "auto"  # as it is where a function was given, which no estimate keeps
+    with suppress(InputError):
+        method, _ = check(question.refine or None)
+    data = FitData.of(_rows_left(table, kept), plan, seed=first.seed, units=units)
+    kind = mean.Means if question.target == "mean" else Centres
+    with data.table.source.there():
+        again = kind.of(data, method=method, notes=note).to_host().judged().estimate(began=began)
+    return [replace(again, sample=replace(again.sample, class_names=first.class_names))]
+
+
+def _compared_without(
+    tests: Sequence[Estimate], table: Table, kept: IntArray, note: tuple[str, ...], question: Question
+) -> list[Estimate]:
+    """Compare the rows of groups that are left, those of strata with rows of several labels."""
+    codes, numbers, compared = np.full(table.shape[0], -1), dict[str, int](), list[tuple[int, int]]()
+    for each in tests:
+        assert each.labels is not None
+        assert each.class_names is not None
+        reference, label = each.class_names.tolist()
+        for name, side in ((label, 1), (reference, 0))[: 1 if each.plan.rest else 2]:
+            codes[each.labels == side] = numbers.setdefault(name, len(numbers))
+        compared.append((REST if each.plan.rest else numbers[reference], numbers[label]))
+    codes[codes < 0] = len(numbers)
+    first, strata = tests[0], None
+    if first.strata is not None:
+        kept = kept[~alone_in(first.strata[kept], codes[kept])[first.strata[kept]]]
+        strata = np.unique(first.strata[kept], return_inverse=True)[1]
+    sizes = tuple(np.bincount(codes[kept], minlength=len(numbers)).tolist())
+    contrasts = tuple(Contrast(reference=reference, label=label, sizes=sizes) for reference, label in compared)
+    if any(min(contrast.rows) < LEFT for contrast in contrasts):
+        raise InputError("result", f"leave {LEFT} rows or more of each group without its suspects", "fewer")
+    design = Design(
+        _rows_left(table, kept), np.array([*numbers, "others"]), codes[kept], contrasts, question, strata,
+        of_subjects=first.units is not None, notes=note, seed=first.seed,
+    )  # fmt: skip
+    return list(compare(design.table, design.codes, design=design).results.values())
+
+
+def _rows_left(table: Table, kept: IntArray) -> Table:
+    """Return some rows of a table by their names, or by their numbers there."""
+    names = as_names(kept) if table.row_names is None else table.row_names[kept]
+    return replace(table, source=table.source.of_rows(kept), row_names=names, groups=None, columns={})
 
 
 def curve(estimate: Estimate) -> pd.DataFrame:

@@ -21,7 +21,7 @@ from typing import TypeAlias
 import numpy as np
 
 from sparsemean._data import as_table
-from sparsemean._data.source import Array, ColumnSubset, Source, as_dense
+from sparsemean._data.source import Array, Source, Subset, as_dense
 from sparsemean._data.table import Table, as_names
 from sparsemean._fit.designs import refuse_other_rows
 from sparsemean._fit.messages import named
@@ -378,5 +378,5 @@ def split(
 
 def _columns(table: Table, columns: list[int], names: list[str]) -> Table:
     """Return some columns of a table under other names."""
-    own = ColumnSubset(table.source, np.array(columns, dtype=np.intp))
+    own = Subset(table.source, np.array(columns, dtype=np.intp))
     return replace(table, source=own, feature_names=as_names(names))

@@ -33,6 +33,17 @@ INNER = 2.563
 SHOWN = 0.01
 """n·δ² up to which a centre off by δ standard deviations raises p-values of four deviations by less than a tenth."""
 NOT_ALLOWED_FOR = "rows that look bad are not allowed for, as the scale comes from the same data: give scale="
+UNNAMED = (
+    "about {count:,} {unit}s seem to be bad, but cannot be named: so many more lie to one side than to the other in "
+    "columns that agree ({columns}); a skewed cause that these columns have in common looks the same, and if it is one "
+    "contamination=0 has all features"
+)
+NOT_GUARANTEED = "NOT GUARANTEED"
+"""What nothing is that is found without the rows that look bad."""
+LEFT_OUT = (
+    f"{NOT_GUARANTEED}: {{suspects}} taken out by looking at the values, so no error rate, p-value or interval holds; "
+    "at(0) of the fit of all has what there is if no suspect is bad"
+)
 ONE_VALUE = "column(s) hold one value only and were left out"
 OFTEN_NULL = (
     "selected feature(s) are often exactly the null value: the test, the value and the interval are of their other "

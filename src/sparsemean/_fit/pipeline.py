@@ -31,6 +31,7 @@ from sparsemean._stats import planning
 from sparsemean._stats.arrays import namespace, on_host
 from sparsemean._stats.decision import Decision, error_after_selection
 from sparsemean._stats.effects import CENTRE, MEANS, PAIRS, UNKNOWN, GroupEffects
+from sparsemean._util.checks import unit_name
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import Counts, FloatArray, IntArray, MeanTest, Sample, Status, Uncertified
 from sparsemean.result import Estimate, Located
@@ -93,14 +94,20 @@ class OneSample(ABC):
             return self
         decision = replace(self.decision, support=on_host(self.decision.support))
         with one_blas_thread():
-            found = replace(self, rows=screening.screen_first(self.data.keep(decision.support), decision))
+            found = replace(self, rows=screening.screen_first(self.data.keep(decision.support), decision, self.counts))
         assert found.rows is not None
-        bad, plan = found.rows.rows.aligned, self.data.plan
-        bad = min(bad, int(planning.MOST_ALLOWED * plan.n_units))
+        seen, speaking, plan = found.rows.rows, found.rows.speaking, self.data.plan
+        bad = min(seen.aligned + seen.unnamed, int(planning.MOST_ALLOWED * plan.n_units))
         plan = replace(plan, bad_rows=bad, contamination=bad / plan.n_units)
         if plan.bad_rows and plan.question.target == "mean" and plan.question.scale is None:
             return replace(found, notes=(messages.NOT_ALLOWED_FOR, *self.notes))
         found = replace(found, data=replace(self.data, plan=plan))
+        if seen.unnamed:
+            said = messages.UNNAMED.format(
+                count=seen.unnamed, unit=unit_name(self.data.units),
+                columns=messages.named(self.data.table, speaking),
+            )  # fmt: skip
+            found = replace(found, notes=(said, *self.notes))
         if not plan.bad_rows:
             return found
         decision = self.decision.at((plan.bad,))

@@ -13,12 +13,13 @@ from sparsemean._evidence.counting.engines import Progress
 from sparsemean._fit.data import FitData, Values
 from sparsemean._fit.refinement import Refinement, refined, with_workers
 from sparsemean._stats import assumptions, directions, factors, row_scores
-from sparsemean._stats.arrays import fillna, medians, near, on_device, on_host, spread_over
+from sparsemean._stats.arrays import fillna, medians, near, on_device, on_host, spread_over, take
 from sparsemean._stats.assumptions import SortKeys, skew_flags
 from sparsemean._stats.decision import Decision, MaxT, adjusted_by_holm
+from sparsemean._stats.planning import MOST_ALLOWED
 from sparsemean._stats.standardized import CLIP, Selected, StandardizedRows
 from sparsemean._util.plans import Plan
-from sparsemean._util.records import FloatArray, IntArray, LocationEstimate, RowScores
+from sparsemean._util.records import Counts, FloatArray, IntArray, LocationEstimate, RowScores
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ DOUBT = 0.1
 """Share of bad rows that refined values allow for where it is not named: it costs clean rows next to nothing."""
 MOST_JUDGED = 320_000_000
 """Values of the support that workers hold, a byte each, to judge rows by."""
+WEAK = 0.05
+"""p-value below which columns that are not selected tell of bad rows as well."""
 TOO_FEW = 4
 """Columns below which nothing can be said of a row."""
 
@@ -60,6 +63,8 @@ class ScreeningResult:
     """The features off the support that rows were judged by."""
     judged: StandardizedRows | None = None
     """Rows in units of the features that they were judged by first."""
+    speaking: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    """The features along which rows are bad that cannot be named."""
 
     def share(self, plan: Plan) -> float:
         """Return the share of the units kept that may still be wrong; rounding up to whole units does not raise it.
@@ -68,7 +73,8 @@ class ScreeningResult:
         the support.
         """
         if plan.auto:
-            return max(0.0, DOUBT * plan.n_units - (plan.n_units - self.kept.size)) / self.kept.size
+            doubt = DOUBT * plan.n_units - (plan.n_units - self.kept.size)
+            return max(0.0, doubt, min(plan.bad_rows, self.rows.unnamed)) / self.kept.size
         rejected = self.left < plan.bad_rows
         return min(plan.contamination, self.left / self.kept.size) if rejected else plan.contamination
 
@@ -142,20 +148,36 @@ def _judged_by(data: FitData, before: ScreeningResult, table: StandardizedRows, 
     )
 
 
-def screen_first(data: FitData, decision: Decision) -> ScreeningResult:
+def screen_first(data: FitData, decision: Decision, counts: Counts | None) -> ScreeningResult:
     """Judge rows before it is known how many may be bad: by all columns about their medians, then on a support alone.
 
     Where bad rows are many, most columns look as if they had a mean: few would be left off the support. That is Holm's,
-    as how many rows look bad must not follow from the rule that is then used for so many.
+    as how many rows look bad must not follow from the rule that is then used for so many. Bad rows that cannot be named
+    are counted, where signs were, by columns that may owe their selection to a fifth of all rows, and by weaker ones.
     """
-    p = adjusted_by_holm(decision) if isinstance(decision.rule, MaxT) else decision.p_adjusted
-    support = np.flatnonzero(on_host(p) <= data.plan.question.level)
-    data, mean = data.keep(support), np.zeros(data.plan.n_features)
-    for columns in data.source.taken_together(support):
-        mean[columns] = medians(data.rows_of(columns)[:])
+    question, (p, log_p) = data.plan.question, on_host((decision.p_values, decision.log_p))
+    adjusted = on_host(adjusted_by_holm(decision) if isinstance(decision.rule, MaxT) else decision.p_adjusted)
+    mean = np.zeros(data.plan.n_features)
+    support = np.flatnonzero(adjusted <= question.level)
+    columns = support[:0]
+    if counts is not None and question.screen_rows:  # by Hoeffding's bound signs alone select the others
+        positive, negative = take(counts.positive[0], support), take(counts.negative[0], support)
+        enough = np.sqrt((positive + negative) * np.log(2 * mean.size / question.level) / 2)
+        columns = support[np.abs(positive - negative) / 2 - MOST_ALLOWED * data.plan.n_units < enough]
+    if columns.size:
+        columns = np.union1d(columns, np.flatnonzero((p < WEAK) & (adjusted > question.level)))
+        most = min(row_scores.AGREEING, max(LEAST_COLUMNS, MOST_VALUES // data.plan.n_rows))
+        columns = np.sort(columns[np.argsort(log_p[columns], kind="stable")[:most]])
+    data = data.keep(np.union1d(support, columns))
+    for some in data.source.taken_together(support):
+        mean[some] = medians(data.rows_of(some)[:])
     rows = screen(data, support, about=mean)
     rows = replace(rows, columns=np.setdiff1d(rows.columns, np.union1d(support, decision.support)))
-    return screen_on_support(data, rows, support, mean=mean if data.buckets.null is None else mean + data.buckets.null)
+    rows = screen_on_support(data, rows, support, mean=mean if data.buckets.null is None else mean + data.buckets.null)
+    if not columns.size:
+        return rows
+    count, speaking = row_scores.unnamed_rows(on_host(data.rows_of(columns)[:])[rows.kept])
+    return replace(rows, rows=replace(rows.rows, unnamed=count), speaking=columns[speaking])
 
 
 def screen_on_support(

@@ -95,11 +95,22 @@ def contrasts_of(
     )
 
 
-def compare(table: Table, y: Any, *, pairs: Any = None, progress: Progress | None = None, **options: Any) -> Comparison:
-    """Compare groups of rows feature by feature: an estimate for each test; ``options`` are those of `designed`."""
+def compare(
+    table: Table,
+    y: Any,
+    *,
+    pairs: Any = None,
+    progress: Progress | None = None,
+    design: Design | None = None,
+    **options: Any,
+) -> Comparison:
+    """Compare groups of rows feature by feature: an estimate for each test; ``options`` are those of `designed`.
+
+    A ``design`` stands for all of them where one is at hand.
+    """
     began = time.perf_counter()
     planning.one_of(options.get("selection", planning.RULES[0]), planning.RULES, argument="selection")
-    design = designed(table, y, pairs=pairs, **options)
+    design = design or designed(table, y, pairs=pairs, **options)
     if pairs is not None:
         return _of_pairs(design, progress)
     counting, estimating = parts_of(progress, (1.0, 1.0))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsemean._stats.arrays import middle
+from sparsemean._stats.arrays import medians, middle, scales
 from sparsemean._stats.directions import (
     BY_CHANCE,
     REASONS,
@@ -137,22 +137,7 @@ def judge_rows(table: StandardizedRows, *, most: int | None = None) -> RowScores
     judge_directions(table, seen, kind=TOGETHER, bound=limit(n))
     table.release()
     judge_tails(table, seen, kind=TOGETHER, bound=limit(n))
-    sizes, worth = _sizes(table)
-    _judge_leaning(table, seen, robust_z(sizes, seen.kept, worth))
-    # Large rows that are the same take no tail to be held against, so that few are enough.
-    away = robust_z(sizes, seen.kept, worth)
-    rows = np.flatnonzero(seen.kept & (away > limit(n)))
-    if rows.size >= TOGETHER_FROM:
-        rows = rows[copies(table.ratios.take(rows))][: seen.margin()]
-    if rows.size >= TOGETHER_FROM:
-        seen.scores[rows] = np.maximum(seen.scores[rows], away[rows])
-        seen.reject(rows, TOGETHER, _largest(table, rows))
-    _judge_columns(table, seen)
-    away = robust_z(sizes, seen.kept, worth)
-    large = np.flatnonzero(seen.kept & (away > limit(n)))
-    seen.see(away)
-    if large.size:
-        seen.reject(large, LARGE, _largest(table, large))
+    _judge_by_size(table, seen)
     return row_scores(seen.scores, seen.kinds, seen.reasons)
 
 
@@ -193,18 +178,36 @@ def _judge_columns(table: StandardizedRows, seen: Judgement) -> None:
         seen.reject(chosen, kind, [table.features(np.array(why[i]), REASONS) for i in chosen.tolist()])
 
 
-def _judge_leaning(table: StandardizedRows, seen: Judgement, away: FloatArray) -> None:
-    """Reject rows that stand apart by their size and lean to the same side."""
+def _judge_by_size(table: StandardizedRows, seen: Judgement) -> None:
+    """Reject rows that stand apart by their size and lean to one side, or are the same, far ones, and the large rest.
+
+    Large rows that are the same take no tail to be held against, so that few are enough.
+    """
+    sizes, worth = _sizes(table)
+    away = robust_z(sizes, seen.kept, worth)
     rows = apart(away, seen.kept, limit(away.size))
     others = seen.kept.copy()
     others[rows] = False
-    if not rows.size or away[rows].min() - away[others].max(initial=0.0) < STEP:
-        return  # sizes of clipped rows crowd at their upper end: what lies there lies beyond no real gap
-    rows = rows[: seen.margin()]
-    scaled = table.scaled.take(rows)
-    if leaning(scaled).any():  # then the gap has set all of them apart, whatever the side of one of them
+    # Sizes of clipped rows crowd at their upper end: what lies there lies beyond no real gap.
+    if rows.size and away[rows].min() - away[others].max(initial=0.0) >= STEP:
+        rows = rows[: seen.margin()]
+        scaled = table.scaled.take(rows)
+        if leaning(scaled).any():  # then the gap has set all of them apart, whatever the side of one of them
+            seen.scores[rows] = np.maximum(seen.scores[rows], away[rows])
+            seen.reject(rows, TOGETHER, reasons_of_group(table, table.scaled, rows, scaled.sum(axis=0)))
+            away = robust_z(sizes, seen.kept, worth)
+    rows = np.flatnonzero(seen.kept & (away > limit(away.size)))
+    if rows.size >= TOGETHER_FROM:
+        rows = rows[copies(table.ratios.take(rows))][: seen.margin()]
+    if rows.size >= TOGETHER_FROM:
         seen.scores[rows] = np.maximum(seen.scores[rows], away[rows])
-        seen.reject(rows, TOGETHER, reasons_of_group(table, table.scaled, rows, scaled.sum(axis=0)))
+        seen.reject(rows, TOGETHER, _largest(table, rows))
+    _judge_columns(table, seen)
+    away = robust_z(sizes, seen.kept, worth)
+    large = np.flatnonzero(seen.kept & (away > limit(away.size)))
+    seen.see(away)
+    if large.size:
+        seen.reject(large, LARGE, _largest(table, large))
 
 
 def _largest(table: StandardizedRows, rows: IntArray) -> Reasons:
@@ -365,3 +368,87 @@ def copies(x: Single) -> Flags:
     same = np.zeros(x.shape[0], dtype=bool)
     same[order[(three[:, np.newaxis] + np.arange(TOGETHER_FROM)).ravel()]] = True
     return same
+
+
+# Rows that run into the rest: none can be named, but along columns that agree one tail is longer than the other.
+
+AGREEING = 64
+"""Columns that are looked at for it, at most."""
+ENDS = 4.5
+"""Clip in median deviations of a column, three standard ones of normal values."""
+OUTER, FEWEST = 0.35, 8
+"""Share of the rows, and rows, among which one side must lead: the middle says nothing of bad rows."""
+LEAD = 4.5
+"""Standard deviations by which it leads: of 10,000 sequences of fair coins, up to 2000 rows long, fewer than 1 do."""
+OFF_CENTRE, STILL = 3.0, 2.0
+"""And if the middle were so many of its standard errors higher, which few rows in the middle make wide."""
+SPARE = 1.5
+"""Standard deviations that are added to the number of rows by which one side leads."""
+SPEAKING = 0.5
+"""Of the largest weight of a direction: columns with less have no part in it."""
+TIED = 0.1
+"""Share of the values that are the median from which on a column has no two sides to compare."""
+DIRECTIONS, SCALED_BY = 3, 2048
+"""Directions that are looked at, and rows that tell the scale of a column."""
+
+
+def unnamed_rows(values: FloatArray) -> tuple[int, IntArray]:
+    """Count rows that lie to one side along what some columns agree in beyond those that mirror them on the other.
+
+    Where no row is bad and noise is symmetric, a sum over columns is as often as far below its centre as above it, also
+    if columns or rows have something in common. Bad rows lie where they have pulled centres to. Returned are how many
+    more lie there, and a margin, with the places of the columns that show it; 0 where that may be chance. A factor that
+    is skewed looks the same.
+
+    Examples
+    --------
+    >>> values = np.random.default_rng(0).standard_t(3, (600, 4)) + 0.1
+    >>> unnamed_rows(values)[0]
+    0
+    >>> values[:60] += 3
+    >>> count, columns = unnamed_rows(values)
+    >>> 60 <= count < 120, columns
+    (True, array([0, 1, 2, 3]))
+    """
+    centre, best = medians(values), (0, np.empty(0, dtype=np.intp))
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        away = np.subtract(values, centre, order="C")
+        unit = scales(away, 1 + away.shape[0] // SCALED_BY)
+        at = np.flatnonzero((unit > 0) & (np.mean(away == 0, axis=0) <= TIED))
+        away = np.clip(away[:, at] * (np.sign(centre) / unit)[at], -ENDS, ENDS)
+    away[np.isnan(away)] = 0.0
+    n, p = away.shape
+    if p < 2 or OUTER * n < FEWEST:
+        return best
+    squares = np.einsum("ij,ij->i", away, away)
+    # Of independent columns the largest variance is about the upper end of the law of Marchenko and Pastur; rows with
+    # scales of their own count as fewer.
+    wide = p * np.mean(squares**2) / np.mean(squares) ** 2 / n
+    variances, directions = np.linalg.eigh(away.T @ away / n)
+    agreed = variances >= np.mean(squares) / p * (1 + np.sqrt(wide)) ** 2
+    for v in (directions * np.where(directions.sum(axis=0) < 0, -1, 1)).T[agreed][-DIRECTIONS:]:
+        v[v <= SPEAKING * np.abs(v).max()] = 0.0
+        speaking = np.flatnonzero(v)
+        count = _leading(np.sort(away @ v)) if speaking.size > 1 else 0
+        best = max(best, (count, at[speaking]), key=lambda found: found[0])
+    return best
+
+
+def _leading(places: FloatArray) -> int:
+    """Return by how many rows, and a margin, the upper tail of sorted places leads over the lower one."""
+    n = places.size
+    lead, ahead, _ = _lead_of(places, float(np.median(places)))
+    higher = places[min(n - 1, int(n / 2 + OFF_CENTRE * math.sqrt(n) / 2))]
+    if lead < LEAD or _lead_of(places, float(higher))[0] < STILL:
+        return 0
+    lead, ahead, mirrored = _lead_of(places, float(np.median(places[: n - max(0, ahead)])))
+    return math.ceil(ahead + SPARE * math.sqrt(max(1, mirrored))) if lead >= LEAD else 0
+
+
+def _lead_of(places: FloatArray, centre: float) -> tuple[float, int, int]:
+    """Return by how much those above a centre lead among the farthest, in deviations and in rows, and the others."""
+    away = places - centre
+    farthest = np.argsort(-np.abs(away), kind="stable")[: int(OUTER * away.size)]
+    ahead, k = np.cumsum(np.sign(away[farthest]))[FEWEST - 1 :], np.arange(FEWEST, farthest.size + 1)
+    most = int(np.argmax(ahead))
+    return float(np.max(ahead / np.sqrt(k))), int(ahead[most]), int(k[most] - ahead[most])

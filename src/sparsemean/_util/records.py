@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from types import ModuleType
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ BLOCK = 64
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
 CountArray = npt.NDArray[np.int32]
+T = TypeVar("T")
 Ranges = tuple[tuple[int, int], ...]
 """First number and the one behind the last of every stretch, rising and apart."""
 
@@ -240,6 +241,8 @@ class RowScores:
     reasons: tuple[tuple[int, ...], ...] = ()
     kinds: tuple[str, ...] = ()
     """For each suspect the features that speak most against it, strongest first, and its kind (`row_scores.KINDS`)."""
+    unnamed: int = 0
+    """How many more rows seem to be bad, of which none can be named."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -294,3 +297,25 @@ class Status:
     """Iterations of the refinement, where it iterates, and whether it came to its end."""
     seconds: float = 0.0
     versions: dict[str, str] = field(default_factory=dict)
+
+
+class Leaning(NamedTuple):
+    """How far each feature leans to one side, and at which bucket size."""
+
+    beta: FloatArray
+    bucket_size: IntArray
+
+
+class Inside(Generic[T]):
+    """What an estimate has in one of its records, by the same name."""
+
+    def __init__(self, part: str) -> None:
+        self.part = part
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        """Learn the name."""
+        self.name = name
+
+    def __get__(self, estimate: object, owner: type) -> T:
+        """Return it."""
+        return cast("T", getattr(getattr(estimate, self.part), self.name) if estimate is not None else self)

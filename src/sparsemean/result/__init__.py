@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,9 @@ from sparsemean._util.plans import Plan
 from sparsemean._util.records import (
     Counts,
     FloatArray,
+    Inside,
     IntArray,
+    Leaning,
     MeanDifferenceTest,
     MeanTest,
     RowScores,
@@ -39,9 +41,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-T = TypeVar("T")
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Located:
     """What features are worth; see `Estimate` for each."""
@@ -53,28 +52,6 @@ class Located:
     skewed: IntArray
     effects: GroupEffects | None = None
     uncertified: Uncertified | None = None
-
-
-class Leaning(NamedTuple):
-    """How far each feature leans to one side, and at which bucket size."""
-
-    beta: FloatArray
-    bucket_size: IntArray
-
-
-class Inside(Generic[T]):
-    """What an estimate has in one of its records, by the same name."""
-
-    def __init__(self, part: str) -> None:
-        self.part = part
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        """Learn the name."""
-        self.name = name
-
-    def __get__(self, estimate: object, owner: type) -> T:
-        """Return it."""
-        return cast("T", getattr(getattr(estimate, self.part), self.name) if estimate is not None else self)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -348,6 +325,27 @@ class Estimate(LeftThere):
         from sparsemean._fit.afterwards import curve
 
         return curve(self)
+
+    def without_suspects(self, X: object = None, *, covariate: object = None) -> Estimate:
+        """Fit the rows that are left without the suspects, none of which may be bad: *not guaranteed*.
+
+        Rows that are chosen by their values void every error rate, and the messages, summary and page of what is
+        returned say so first. Beside ``at(0)``, what all rows show if none is bad, it tells what the suspects cost.
+
+        Parameters
+        ----------
+        X, covariate : array or data frame, optional
+            The data of the fit, needed, and compared, as by `interval`.
+
+        Returns
+        -------
+        Estimate
+            The same question, ``contamination=0`` and rows that keep their names, or else are named by their numbers
+            here; values that were adjusted for a covariate stay so. Without suspects it is that of all rows.
+        """
+        from sparsemean._fit.afterwards import without_suspects
+
+        return without_suspects([self], X, covariate)[0]
 
     def summary(self) -> str:
         """Return the verdict, what was done, notes, and details of what is guaranteed, in lines."""

@@ -126,6 +126,24 @@ class Comparison:
 
         return replace(self, results=dict(zip(self.results, at(tests_of(self), contamination), strict=True)))
 
+    def without_suspects(self, X: object = None, *, covariate: object = None) -> Comparison:
+        """Fit the rows that are left without the suspects of any test: not guaranteed, see `Estimate.without_suspects`.
+
+        Parameters
+        ----------
+        X, covariate : array or data frame, optional
+            The data of the fit, needed, and compared, as by `Estimate.interval`.
+
+        Returns
+        -------
+        Comparison
+            All tests, made again together.
+        """
+        from sparsemean._fit.afterwards import without_suspects
+
+        again = without_suspects(tests_of(self), X, covariate)
+        return replace(self, results=dict(zip(self.results, again, strict=True)))
+
     def curve(self) -> pd.DataFrame:
         """Return how many features each test selects at each share of bad rows, see `Estimate.curve`.
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsemean._fit.messages import AT_NULL
+from sparsemean._fit.messages import AT_NULL, NOT_GUARANTEED
 from sparsemean._stats.decision import harmonic
 from sparsemean._stats.nulls import KURTOSIS
 from sparsemean._util.plans import Plan, Side
@@ -79,6 +79,10 @@ APART = (
     "nobody had chosen them by looking."
 )
 """What is not guaranteed of features that are not certified."""
+NOTHING = (
+    "Nothing: suspects were taken out by looking at the values, and rows that are chosen so make chance look like more."
+)
+"""What is guaranteed of the rows that are left without suspects."""
 MISSING = "A value is missing for reasons that have nothing to do with what it would have been."
 """What is assumed of missing values."""
 P_VALUES = "Every p-value is the largest that bad {units} could have left: it holds {replaced}."
@@ -207,6 +211,8 @@ def _guaranteed(wording: Wording) -> list[str]:
     question, rule, some = wording.plan.question, wording.rule, wording.k > 0
     touched = "nothing of them" if wording.test.means and question.refine == "auto" else "the values only"
     screened = f"Selection, p-values, radius and intervals come from all rows: screening touches {touched}."
+    if NOT_GUARANTEED in "".join(wording.estimate.status.messages):
+        return [NOTHING]
     return [
         rule.after_looking if chosen_by_looking(wording.plan) else rule.promise,
         P_VALUES,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sparsemean._fit.messages import DEPENDENT
+from sparsemean._fit.messages import DEPENDENT, NOT_GUARANTEED
 from sparsemean._fit.power import CANNOT
 from sparsemean._stats.effects import PAIRS
 from sparsemean._stats.row_scores import FEW, LABEL, LARGE, TOGETHER
@@ -49,8 +49,10 @@ def verdict(result: Estimate | Comparison, *, row_names: Sequence[object] | None
     """
     tests = wordings_of(result, row_names)
     first, selected = tests[0], np.unique(np.concatenate([test.estimate.support for test in tests]))
-    dependent = any(DEPENDENT in message for message in first.estimate.status.messages)
-    void = f"The {first.unit}s {DEPENDENT}: no error rate, p-value or interval below holds." if dependent else ""
+    said = "".join(first.estimate.status.messages)
+    void = f"The {first.unit}s {DEPENDENT}: no error rate, p-value or interval below holds." * (DEPENDENT in said)
+    if NOT_GUARANTEED in said:
+        void += " Not guaranteed: the suspects were taken out by looking at the values."
     who = suspected(first) if len(tests) == 1 else suspects_of_tests(tests)
     forbidden = ["" if test.k else hopeless(test.estimate) for test in tests]
     if all(forbidden):  # by the test that comes nearest to it; what fewer bad rows would show is told besides
@@ -60,7 +62,7 @@ def verdict(result: Estimate | Comparison, *, row_names: Sequence[object] | None
         found, withstood = _found(tests, selected.size), _withstood(tests, selected)
     too_small = [test.contrast for test, said in zip(tests, forbidden, strict=True) if said and not all(forbidden)]
     few = f"Too few {first.unit}s to show anything, whatever the data: {list_names(too_small)}." if too_small else ""
-    return tuple(visible(line) for line in (void, found, few, withstood, who) if line)
+    return tuple(visible(line) for line in (void.strip(), found, few, withstood, who) if line)
 
 
 def hopeless(estimate: Estimate) -> str:
@@ -149,6 +151,9 @@ def condition(wording: Wording) -> str:
     if wording.more_look_bad:
         least = f"provided that no more than {some} are bad" if plan.bad_rows else none_bad
         return f"{least}, although more look it"
+    if unnamed := wording.rows.unnamed:
+        which = "none" if unnamed == plan.bad_rows else f"{unnamed:,}"
+        return f"provided that no more than {some} are bad, {which} of which can{'not' * (which != 'none')} be named"
     # Rows far in a few columns look bad too, without a part in the number allowed for.
     looks, look = (
         ("lies off together with others", "lie off together") if FEW in wording.rows.kinds else ("looks it", "look bad")

@@ -326,7 +326,7 @@ class Wording:
         """
         labels = self.estimate.labels
         if labels is None:
-            return int(self.rows.aligned) > self.plan.bad_rows
+            return int(self.rows.aligned + self.rows.unnamed) > self.plan.bad_rows
         look, allowed = count_by_group(labels[self.rows.suspects], self.rows.kinds), self.plan.bad
         return look.reference > allowed.reference or look.label > allowed.label
 
