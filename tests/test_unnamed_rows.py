@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sparsemean.result._report.verdict import verdict
 
 from sparsemean import SparseMean, load, sparse_mean
 from sparsemean._stats import row_scores
 from sparsemean._stats.row_scores import unnamed_rows
+from sparsemean.result._report.verdict import verdict
 
 MOVED = [96, 97, 98, 99]
 

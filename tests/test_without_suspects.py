@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sparsemean.result._report.guarantees import guarantees_of
-from sparsemean.result._report.wording import wording_of
 
 from sparsemean import Comparison, InputError, SparseMean, SparseMeanDifference, load, sketch, sparse_mean
 from sparsemean._util.records import RowScores
+from sparsemean.result._report.guarantees import guarantees_of
+from sparsemean.result._report.wording import wording_of
 
 SAME = ("support", "p_values", "p_adjusted", "q_values", "radius", "max_contamination", "mean", "intervals")
 NAMES = [f"row {k}" for k in range(120)]
