@@ -28,8 +28,9 @@ LARGE = 256
 """Rows of either group, in every stratum, from which on the U of all rows is taken as normal."""
 SURPLUS = 0.02
 """Added, as a share, to a tail with normal parts: it is to be never too small."""
-CLOSED, SUMMED = -1, 0
-"""In place of that number: by bounds of each lump in closed form, or by the transform of all together."""
+SAVED, CLOSED, SUMMED = -2, -1, 0
+"""In place of that number: by bounds of each lump in closed form, or by the transform of all together; or a bound of
+what twice a tail has more than 1, summed over lumps."""
 NEAR, SEVERAL, ROUGHLY, ENOUGH = 1.5, 4, 0.1, 60
 """Less than so many deviations from the mean so many values are enough for that, and so much is added, where there are
 so many rows: nobody minds."""
@@ -53,8 +54,10 @@ def log_inner(a: int, A: int, place: int, power: int, many: int, scratch: Array,
     It is approximated where both have as ``many``, by the normal law where they are `LARGE`; or it is a bound.
     """
     b = A - a
-    if many == CLOSED and min(a, b) >= power:
+    if many < SUMMED and min(a, b) >= power:
         deviation, x = math.sqrt(a * float(b) * (A + 1.0) / 3.0), float(place) - a * float(b)
+        if many == SAVED:
+            return math.log(max(1.0 - 2.0 * math.exp(-0.5 * (min(x, 0.0) / deviation) ** 2), 1e-300))
         if power == 1:
             return -0.5 * (max(x, 0.0) / deviation) ** 2 if place <= 2 * a * b else -np.inf
         beyond = deviation * math.exp(0.5 * LOG_TAU + log_normal_tail(abs(x) / deviation))
@@ -226,7 +229,7 @@ def log_beyond(
 ) -> float:  # fmt: skip
     """Return log P(W ≥ place) for power 1, log E(W − place)₊ for power 2, by the way that fits or the one named."""
     sizes = int(n1[0]), int(n2[0]), int(A[0])  # of Python's own kind, which it is faster with
-    if n1.size == 1 and (many == CLOSED or (many != SUMMED and A[0] < n1[0] + n2[0])):
+    if n1.size == 1 and (many < SUMMED or (many != SUMMED and A[0] < n1[0] + n2[0])):
         return log_lumps(*sizes, int(place), power, halves, many, scratch, lanes)
     mean = variance = 0.0
     large = many != SUMMED
@@ -294,12 +297,12 @@ def log_tails(
         if out[f] > top[f]:
             continue
         surplus, closed = ROUNDING + LGAMMA * logs, 0.0
-        inside = inside and rows < 2 * LARGE
-        if strata == 1:
-            closed = log_tail(n1[f], n2[f], A[f], w[f], below, False, CLOSED, scratch, lanes) + surplus + factor
+        if strata == 1:  # of a mean over orders of what is tied, too: without a factor
+            closed = log_tail(n1[f], n2[f], A[f], w[f], below, False, CLOSED, scratch, lanes) + surplus
         if closed > goal[f]:
-            way = LARGE if inside else SUMMED
-            exact = log_tail(n1[f], n2[f], A[f], w[f], below, inside, way, scratch, lanes) + surplus
-            exact += 0.0 if inside else factor
+            exact = log_tail(n1[f], n2[f], A[f], w[f], below, False, SUMMED, scratch, lanes) + surplus + factor
+            if inside:  # each lump is doubled as far as that is possible
+                saved = log_tail(n1[f], n2[f], A[f], w[f], below, False, SAVED, scratch, lanes) - surplus
+                exact += math.log(1.0 - min(0.5, math.exp(saved - exact)))
             closed = min(top[f], max(goal[f], min(closed, exact)) if strata == 1 else exact)
         out[f] = closed
