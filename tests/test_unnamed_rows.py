@@ -25,17 +25,19 @@ def moved(seed: int = 0, n: int = 600, by: float = 3.0) -> np.ndarray:
 
 
 def plain_lead(places: np.ndarray, centre: float) -> tuple[float, int, int]:
-    """Go through rows from the farthest on, one at a time."""
-    farthest = sorted(range(places.size), key=lambda i: -abs(places[i] - centre))
+    """Go through rows from the farthest on, those that are as far as each other together."""
+    reach = 0.75 * min(max(places) - centre, centre - min(places))
+    size = [min(abs(place - centre), reach) for place in places]
     most, at, z = -(10**9), 0, -np.inf
-    for k in range(1, int(0.35 * places.size) + 1):
-        ahead = int(sum(np.sign(places[i] - centre) for i in farthest[:k]))
-        if k < 8:
+    for least in sorted(set(size), reverse=True):
+        signs = [np.sign(place - centre) for place, own in zip(places, size, strict=True) if own >= least]
+        if not 8 <= len(signs) <= 0.35 * places.size:
             continue
-        z = max(z, ahead / np.sqrt(k))
+        ahead = int(sum(signs))
+        z = max(z, ahead / np.sqrt(len(signs)))
         if ahead > most:
-            most, at = ahead, k
-    return z, most, at - most
+            most, at = ahead, len(signs)
+    return (z, most, at - most) if at else (0.0, 0, 0)
 
 
 @pytest.mark.parametrize("n", [23, 60, 201])

@@ -388,6 +388,8 @@ SPEAKING = 0.5
 """Of the largest weight of a direction: columns with less have no part in it."""
 TIED = 0.1
 """Share of the values that are the median from which on a column has no two sides to compare."""
+CROWDED = 0.75
+"""Of the nearer end: sums beyond are as far as each other, whatever the centre."""
 DIRECTIONS, SCALED_BY = 3, 2048
 """Directions that are looked at, and rows that tell the scale of a column."""
 
@@ -448,7 +450,13 @@ def _leading(places: FloatArray) -> int:
 def _lead_of(places: FloatArray, centre: float) -> tuple[float, int, int]:
     """Return by how much those above a centre lead among the farthest, in deviations and in rows, and the others."""
     away = places - centre
-    farthest = np.argsort(-np.abs(away), kind="stable")[: int(OUTER * away.size)]
-    ahead, k = np.cumsum(np.sign(away[farthest]))[FEWEST - 1 :], np.arange(FEWEST, farthest.size + 1)
-    most = int(np.argmax(ahead))
-    return float(np.max(ahead / np.sqrt(k))), int(ahead[most]), int(k[most] - ahead[most])
+    reach = CROWDED * min(away[-1], -away[0])  # clipped sums crowd at their ends: those are as far on either side
+    size = np.minimum(np.abs(away), reach)
+    farthest = np.argsort(-size, kind="stable")
+    ahead, k = np.cumsum(np.sign(away[farthest])), np.arange(1, away.size + 1)
+    at = np.flatnonzero(np.diff(size[farthest], append=-1.0) < 0)  # rows that are as far as each other come together
+    at = at[(k[at] >= FEWEST) & (k[at] <= OUTER * away.size)]
+    if not at.size:
+        return 0.0, 0, 0
+    most = at[int(np.argmax(ahead[at]))]
+    return float(np.max(ahead[at] / np.sqrt(k[at]))), int(ahead[most]), int(k[most] - ahead[most])
