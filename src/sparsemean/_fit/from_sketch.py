@@ -15,7 +15,7 @@ from sparsemean._data.table import Names, Table
 from sparsemean._evidence.counting.merging import close_blocks
 from sparsemean._evidence.counting.sketch import Sketch, check_names, no_means
 from sparsemean._evidence.signs import evidence_of
-from sparsemean._fit import messages, one_sample, screening
+from sparsemean._fit import messages, one_sample
 from sparsemean._fit.data import FitData
 from sparsemean._fit.one_sample import Centres, infer
 from sparsemean._fit.pipeline import build_estimate
@@ -23,6 +23,7 @@ from sparsemean._fit.refinement import Refinement
 from sparsemean._stats.decision import Decision, decide_planned
 from sparsemean._stats.effects import UNKNOWN
 from sparsemean._stats.planning import of_question
+from sparsemean._stats.row_scores import screening_columns
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import BLOCK, Counts, FloatArray, IntArray, Ranges
 from sparsemean.errors import InputError
@@ -178,7 +179,7 @@ def estimate_from_sketch(sketch: Sketch, X: Any = None, *, n_jobs: int | None = 
     if plan.question.null is not None and not comes_once:
         data = as_counted(data, counts, np.arange(min(sketch.n_features, ENOUGH)))
     decision, _ = infer(data, counts)
-    columns = np.union1d(screening.screening_columns(table, screen_rows=plan.question.screen_rows), decision.support)
+    columns = np.union1d(screening_columns(table.shape, screen_rows=plan.question.screen_rows), decision.support)
     if not table.source.in_memory:
         values = _take_once(iter(X), sketch, columns) if comes_once else table.source.take(columns)
         data = replace(data, source=ColumnCache(table.source, columns, values))

@@ -120,8 +120,7 @@ def of_precision(data: FitData, support: IntArray) -> list[str]:
     A null value that is off by eps moves the centre by δ = eps·|null|/sd deviations, which n rows show once nδ² is not
     small. The spread is that of the inner four fifths of the values.
     """
-    if data.buckets.null is None or data.spread:
-        return []
+    assert data.buckets.null is not None
     coarse = [support[:0]]
     for columns in data.source.taken_together(support[data.buckets.null[support] != 0]):
         low, high = np.nanquantile(data.values(columns), (0.1, 0.9), axis=0)

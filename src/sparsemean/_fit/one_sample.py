@@ -22,11 +22,12 @@ from sparsemean._fit.data import FitData, Values, one_valued, refuse_dask
 from sparsemean._fit.mean import Means
 from sparsemean._fit.pipeline import OneSample, parts_of
 from sparsemean._fit.refinement import Refinement, check
-from sparsemean._fit.screening import ScreeningResult, locate_features, screening_columns
+from sparsemean._fit.screening import ScreeningResult, locate_features
 from sparsemean._kernels import rounding
 from sparsemean._stats import decision, maxt, path, planning
 from sparsemean._stats.arrays import medians, medians_sorted, namespace, on_host, take
 from sparsemean._stats.decision import Decision, MaxT, decide_planned
+from sparsemean._stats.row_scores import screening_columns
 from sparsemean._stats.signed_ranks import filter_of
 from sparsemean._util.checks import draw_seed, one_number_each, unit_name
 from sparsemean._util.plans import Plan
@@ -153,7 +154,7 @@ class Centres(OneSample):
     @classmethod
     def of(cls, data: FitData, progress: Progress | None = None, **parts: Any) -> Centres:
         """Count the signs of one sample, rank what they do not rule out, and select."""
-        wanted = screening_columns(data.table, screen_rows=data.plan.question.screen_rows)
+        wanted = screening_columns(data.table.shape, screen_rows=data.plan.question.screen_rows)
         if data.plan.question.test == "ranks" and filter_of(data.plan) >= 1:  # all are ranked, whatever their signs say
             wanted = np.arange(data.plan.n_features)
         counting, flipping = parts_of(progress, (1.0, float(data.plan.question.selection == "maxt")))
@@ -196,7 +197,8 @@ class Centres(OneSample):
         yield from messages.of_columns(table, values.nonzero, messages.OFTEN_NULL)
         none = messages.NO_INTERVAL if data.plan.question.selection == "paper" else messages.NO_CENTRE
         yield from messages.of_columns(table, values.at_null, none)
-        yield from messages.of_precision(data, decision.support)
+        if data.buckets.null is not None and not data.spread:
+            yield from messages.of_precision(data, decision.support)
 
     def uncertified(
         self, data: FitData, rows: ScreeningResult, decision: Decision, progress: Progress | None

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsemean._data.table import Table
 from sparsemean._evidence.counting.engines import Progress
 from sparsemean._fit.data import FitData, Values
 from sparsemean._fit.refinement import Refinement, refined, with_workers
@@ -25,14 +24,6 @@ from sparsemean.errors import InputError
 if TYPE_CHECKING:
     from sparsemean._fit.by_workers import Columns
 
-MOST_COLUMNS = 1024
-"""Columns off the support that rows are judged by, sampled where there are more."""
-MOST_VALUES = 8_000_000
-"""Values that are held for it at a time, 64 MB: of many rows fewer columns are read."""
-RUN = 32
-"""Neighbouring columns that are read together when columns are sampled: single ones would touch as much memory."""
-LEAST_COLUMNS = 32
-"""Columns that are read however many rows there are: `row_scores.FOR_SIZE` of them are needed to judge a row's size."""
 ON_SUPPORT = 6.0
 """Clip in median deviations on the support, where columns are few: wide, but with few rows narrower (`ALONE`)."""
 ALONE = 1.2
@@ -79,24 +70,10 @@ class ScreeningResult:
         return min(plan.contamination, self.left / self.kept.size) if rejected else plan.contamination
 
 
-def screening_columns(table: Table, *, screen_rows: bool = True) -> IntArray:
-    """Return the columns that rows are judged by where they are off the support: all of a few, else runs of neighbours.
-
-    They are known before anything is read and do not depend on the seed, so that neither do the suspects.
-    """
-    n, d = table.shape
-    most = min(MOST_COLUMNS, max(LEAST_COLUMNS, MOST_VALUES // n))
-    if d <= most or not screen_rows:
-        return np.arange(d if screen_rows else 0)
-    strata = np.linspace(0, d - RUN, most // RUN + 1)
-    first = np.random.default_rng(0).uniform(strata[:-1], strata[1:]).astype(np.intp)
-    return np.unique(first[:, np.newaxis] + np.arange(RUN))
-
-
 def screen(data: FitData, support: IntArray, *, about: FloatArray | None = None) -> ScreeningResult:
     """Judge rows by features off the support, whose means are known; by all of them ``about`` centres of them."""
     plan, off = data.plan, "" if about is not None else " off the support"
-    columns = screening_columns(data.table, screen_rows=plan.question.screen_rows)
+    columns = row_scores.screening_columns(data.table.shape, screen_rows=plan.question.screen_rows)
     columns = np.setdiff1d(columns, support, assume_unique=True) if about is None else columns
     none = row_scores.row_scores(np.zeros(plan.n_rows), {}, {})
     trusted = ScreeningResult(none, np.arange(plan.n_units), plan.bad_rows)
@@ -166,7 +143,7 @@ def screen_first(data: FitData, decision: Decision, counts: Counts | None) -> Sc
         columns = support[np.abs(positive - negative) / 2 - MOST_ALLOWED * data.plan.n_units < enough]
     if columns.size:
         columns = np.union1d(columns, np.flatnonzero((p < WEAK) & (adjusted > question.level)))
-        most = min(row_scores.AGREEING, max(LEAST_COLUMNS, MOST_VALUES // data.plan.n_rows))
+        most = min(row_scores.AGREEING, max(row_scores.LEAST_COLUMNS, row_scores.MOST_VALUES // data.plan.n_rows))
         columns = np.sort(columns[np.argsort(log_p[columns], kind="stable")[:most]])
     data = data.keep(np.union1d(support, columns))
     for some in data.source.taken_together(support):
@@ -186,7 +163,7 @@ def screen_on_support(
     """Judge the rows that are left by the support as well, about the means there; scores only grow."""
     if not data.plan.question.screen_rows or not support.size:
         return before
-    most = max(LEAST_COLUMNS, MOST_JUDGED // data.plan.n_rows) if data.spread else MOST_COLUMNS
+    most = max(row_scores.LEAST_COLUMNS, MOST_JUDGED // data.plan.n_rows) if data.spread else row_scores.MOST_COLUMNS
     support = spread_over(support, most)
     about = mean[support] - data.offset(support)
     clip = min(ON_SUPPORT, ALONE * row_scores.limit(before.kept.size))
@@ -218,7 +195,7 @@ def neighbours_alike(data: FitData, screening: ScreeningResult, support: IntArra
     Where they do they are judged again given the columns by which they are sorted, which are returned as well if that
     explains it. NaN where the only column that varies is sorted: then nothing can be said.
     """
-    sampled = screening_columns(data.table, screen_rows=data.plan.question.screen_rows)
+    sampled = row_scores.screening_columns(data.table.shape, screen_rows=data.plan.question.screen_rows)
     off = np.setdiff1d(sampled, support, assume_unique=True)
     known = off.size >= TOO_FEW
     columns = off if known else sampled

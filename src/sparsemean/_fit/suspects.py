@@ -8,11 +8,11 @@ import numpy as np
 
 from sparsemean._evidence.groups import GroupTest
 from sparsemean._evidence.ranks import REST, Contrast
-from sparsemean._fit.screening import screening_columns
 from sparsemean._stats import label_scores, row_scores
 from sparsemean._stats.arrays import group_indices, medians
 from sparsemean._stats.decision import Decision, MaxT, adjusted_by_holm
 from sparsemean._stats.planning import MOST_ALLOWED
+from sparsemean._stats.row_scores import screening_columns
 from sparsemean._util.plans import BadRows
 from sparsemean._util.records import FloatArray, IntArray, RowScores
 
@@ -40,7 +40,7 @@ def rows_off(design: Design) -> RowScores:
 
     It is the label whose medians are nearest: a row with a wrong label is at home in another group, and not off.
     """
-    columns = screening_columns(design.table)
+    columns = screening_columns(design.table.shape)
     values = design.table.source.take(columns)
     with np.errstate(over="ignore", invalid="ignore"):  # what is too far is infinite; infinite units say nothing
         away = values - _nearest_medians(values, design.codes)

@@ -37,6 +37,14 @@ SHOWN = 4
 """Decimals of a score."""
 THROUGHOUT = 2.0
 """Median size of a row's values, in those of their columns, beyond which it is large throughout."""
+MOST_COLUMNS = 1024
+"""Columns off the support that rows are judged by, sampled where there are more."""
+MOST_VALUES = 8_000_000
+"""Values that are held for it at a time, 64 MB: of many rows fewer columns are read."""
+RUN = 32
+"""Neighbouring columns that are read together when columns are sampled: single ones would touch as much memory."""
+LEAST_COLUMNS = 32
+"""Columns that are read however many rows there are: `FOR_SIZE` of them are needed to judge a row's size."""
 
 
 def limit(n: int) -> float:
@@ -127,6 +135,20 @@ def score_rows(values: FloatArray, *, most: int | None = None, features: IntArra
     (8, [0, 1, 2, 3, 4, 5, 6, 7], {'off together'})
     """
     return judge_rows(StandardizedRows(values, features=features), most=most)
+
+
+def screening_columns(shape: tuple[int, int], *, screen_rows: bool = True) -> IntArray:
+    """Return the columns that rows are judged by where they are off the support: all of a few, else runs of neighbours.
+
+    They are known before anything is read and do not depend on the seed, so that neither do the suspects.
+    """
+    n, d = shape
+    most = min(MOST_COLUMNS, max(LEAST_COLUMNS, MOST_VALUES // n))
+    if d <= most or not screen_rows:
+        return np.arange(d if screen_rows else 0)
+    strata = np.linspace(0, d - RUN, most // RUN + 1)
+    first = np.random.default_rng(0).uniform(strata[:-1], strata[1:]).astype(np.intp)
+    return np.unique(first[:, np.newaxis] + np.arange(RUN))
 
 
 def judge_rows(table: StandardizedRows, *, most: int | None = None) -> RowScores:
