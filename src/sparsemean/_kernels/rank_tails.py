@@ -297,8 +297,8 @@ def log_tails(
         if out[f] > top[f]:
             continue
         surplus, closed = ROUNDING + LGAMMA * logs, 0.0
-        if strata == 1:  # of a mean over orders of what is tied, too: without a factor
-            closed = log_tail(n1[f], n2[f], A[f], w[f], below, False, CLOSED, scratch, lanes) + surplus
+        if strata == 1:
+            closed = log_tail(n1[f], n2[f], A[f], w[f], below, False, CLOSED, scratch, lanes) + surplus + factor
         if closed > goal[f]:
             exact = log_tail(n1[f], n2[f], A[f], w[f], below, False, SUMMED, scratch, lanes) + surplus + factor
             if inside:  # each lump is doubled as far as that is possible
