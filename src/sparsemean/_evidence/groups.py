@@ -17,9 +17,8 @@ import numpy as np
 from sparsemean._data.source import Array, Source, as_dense
 from sparsemean._data.table import Table
 from sparsemean._evidence.counting.engines import Progress, engine_of
-from sparsemean._evidence.exact_ranks import SELECTS_NOTHING, exact_log_p
 from sparsemean._evidence.means import MeanContrast
-from sparsemean._evidence.ranks import A_TASK, REST, Contrast, RankTest
+from sparsemean._evidence.ranks import A_TASK, REST, SELECTS_NOTHING, Contrast, RankTest, exact_log_p
 from sparsemean._evidence.worst_case import WorstCase, most_moved
 from sparsemean._kernels import centres
 from sparsemean._kernels.groups import UNWANTED
@@ -188,12 +187,13 @@ def count(
             replace(test, shifted=tuple(compared(each, [test.contrast])[0] for each in both))
             for test, both in zip(tests, moved, strict=True)
         ]
-    d, each_stratum = table.shape[1] * len(tests), range(int(within.max()) + 1)
-    rows = [[test.contrast.rows_of(codes, within == h) for h in each_stratum] for test in tests]
+    d = table.shape[1] * len(tests)
     return [
-        replace(test, clean=exact_log_p(test, table, own, question, n_hypotheses=d, n_jobs=n_jobs))
-        for test, own in zip(tests, rows, strict=True)
-    ]
+        replace(test, clean=exact_log_p(
+            test, table, codes, within=within, question=question, n_hypotheses=d, n_jobs=n_jobs
+        ))
+        for test in tests
+    ]  # fmt: skip
 
 
 def _compared(

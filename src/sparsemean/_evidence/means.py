@@ -314,8 +314,7 @@ class MeanContrast:
 
     constant: ClassVar[IntArray] = np.empty(0, dtype=np.intp)
     """None is told of: one that does not vary has no scale."""
-    clean: ClassVar[None] = None
-    """Sums are tested alike, however many rows are bad."""
+    clean: ClassVar[None] = None  # sums are tested alike, however many rows are bad
 
     @property
     def n_features(self) -> int:

@@ -5,17 +5,38 @@ A hypothesis is one feature in one test; those of a family are numbered test by 
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._evidence.worst_case import REPEAT_SHARE, Counted, WorstCase, WorstCaseNull, clean_bound
-from sparsemean._kernels.memory_layout import each
-from sparsemean._stats.arrays import column_classes, namespace, on_host
+from sparsemean._data.table import Table
+from sparsemean._evidence.worst_case import (
+    DECIDED,
+    LOWER,
+    RAW,
+    REPEAT_SHARE,
+    UPPER,
+    Counted,
+    WorstCase,
+    WorstCaseNull,
+    clean_bound,
+    doubled_statistic,
+    fisher,
+    label_is_asked,
+    two_values,
+)
+from sparsemean._kernels.memory_layout import count_threads, each
+from sparsemean._kernels.rounding import snapped
+from sparsemean._kernels.tied_tails import log_tied_tail
+from sparsemean._stats.arrays import column_classes, dropna, namespace, on_host
+from sparsemean._stats.group_ranks import log_u_tails
 from sparsemean._stats.planning import bad_rows
-from sparsemean._util.plans import BadRows, GroupSizes, Shares, Side
+from sparsemean._util.plans import BadRows, GroupSizes, Question, Shares, Side
 from sparsemean._util.records import CountArray, FloatArray, IntArray
 
 REST = -1
@@ -24,6 +45,17 @@ A_TASK = 4096
 """Hypotheses that a thread looks at in one go."""
 THREADED = 1_000_000
 """Hypotheses from which on these are shared out to threads: most of the work is small steps, done one at a time."""
+Flags = npt.NDArray[np.bool_]
+Levels = list[tuple[IntArray, IntArray]]
+"""Of every stratum doubled midranks, rising, and how many rows have each."""
+FEW_HYPOTHESES = 2000
+"""Up to so many every p-value that may be below the level is exact."""
+WINDOW = math.log(100.0)
+"""Of more, under Holm's rule, those up to a hundred times its first threshold: others may be too large."""
+SELECTS_NOTHING = math.log(1.02)
+"""By so much more than the level, a p-value may be approximate."""
+SMALL, MARGIN, OFF = 200, math.log(1.2), math.log(4.0)
+"""By so much a normal approximation may be off, and where no more than so many rows are there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +106,7 @@ class RankTest:
     shifted: tuple[RankTest, ...] = ()
     """The counts with the first group moved down, and up, by the smallest effect that matters, where there is one."""
     clean: FloatArray | None = None
-    """log p where no row is bad, see `exact_ranks`; None where that is not another test."""
+    """log p where no row is bad, see `exact_log_p`; None where that is not another test."""
 
     @property
     def n_features(self) -> int:
@@ -162,3 +194,136 @@ class RankTest:
         tasks = [slice(k, k + A_TASK) for k in range(0, counts.shape[0], A_TASK)]
         threads = n_threads if counts.shape[0] >= THREADED else 1
         return np.concatenate([np.empty(0), *each(work, tasks, threads)])
+
+
+# Where no row is bad: the conditional test given all ties, the textbook's. Without ties it is Mann–Whitney's, with two
+# values Fisher's. Others are read again for all their ties where their p-value may be small enough to matter; of very
+# many, where a bound that is cheap does not decide.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observed:
+    """The counts of some features, and doubled U of the group that lies higher: (features, strata)."""
+
+    counts: Counted
+    repeats: Counted
+    first: Flags
+    """Whether that group is the label."""
+    w: Counted
+    own: Counted
+    other: Counted
+    zeros: Counted
+    """Values of each stratum that are zero."""
+
+    @classmethod
+    def of(cls, counts: Counted, repeats: Counted, side: Side) -> Observed:
+        """Take them from the counts of a test; of one side the group is given."""
+        first = label_is_asked(counts, side)
+        w, _, own, other = doubled_statistic(counts, RAW, first, halves=True)
+        return cls(counts, repeats, first, w, own, other, own + other - counts[..., 2:6].sum(axis=-1))
+
+    def log_tails(self, goal: float, top: float) -> tuple[FloatArray, Flags]:
+        """Return log of tails, never too small up to ``top``, and which of them may be far off, as values are tied.
+
+        Zeros at one end have their law if the other values are distinct. Other ties cost twice the tail. A closed bound
+        will do where it is below the ``goal``.
+        """
+        above, below = (self.counts[..., k : k + 2].sum(axis=(1, 2)) for k in (2, 4))
+        block = (self.zeros > 1).any(axis=1)
+        kinds = np.where(block & (below == 0), UPPER, np.where(block & (above == 0), LOWER, RAW))
+        tied = (self.repeats.sum(axis=1) > 0) | (block & (kinds == RAW))
+        out = np.empty(tied.size)
+        for kind in (UPPER, LOWER, RAW):
+            for halves in (False, True):
+                at = np.flatnonzero((kinds == kind) & (tied == halves))
+                w, A, n1, n2 = doubled_statistic(self.counts[at], kind, self.first[at], halves=halves)
+                rows = np.concatenate((n1, n2, A, w.sum(axis=1)[:, np.newaxis]), axis=1)
+                few, back = np.unique(rows, axis=0, return_inverse=True)
+                first, second, values = np.split(few[:, :-1], 3, axis=1)
+                tails = log_u_tails(first, second, values, few[:, -1], bound=False, halves=halves, goal=goal, top=top)
+                out[at] = tails[back.ravel()]
+        return out, tied
+
+    def deviations(self, cubes: FloatArray) -> FloatArray:
+        """Return by how many standard deviations U is off its mean, given Σ t³ − t over the levels of each stratum."""
+        n, pairs = np.maximum(self.own + self.other, 2).astype(np.float64), (self.own * self.other).astype(np.float64)
+        variance = np.sum(pairs / (12 * n * (n - 1)) * np.maximum(n**3 - n - cubes, 0.0), axis=1)
+        return np.asarray(np.sum(0.5 * (self.w - pairs), axis=1) / np.sqrt(np.maximum(variance, 1e-300)))
+
+    def cubes(self) -> FloatArray:
+        """Return about what Σ t³ − t is, rather too much: t² is told by the pairs that are tied."""
+        n, pairs = (self.own + self.other).astype(np.float64), np.maximum(self.own * self.other, 1).astype(np.float64)
+        squares = (self.counts[..., 7] + self.counts[..., 9]) * (n * n / pairs)
+        zeros = np.maximum(self.zeros, 1).astype(np.float64)
+        return np.asarray(squares**1.5 + zeros**3 - zeros)
+
+
+def exact_log_p(
+    test: RankTest,
+    table: Table,
+    codes: IntArray,
+    *,
+    within: IntArray,
+    question: Question,
+    n_hypotheses: int,
+    n_jobs: int | None = None,
+) -> FloatArray:
+    """Return log p of every feature where no row is bad, given the label and the stratum of every row.
+
+    It is exact, or a little larger than that, where it may be compared with the level. What a bound decides, at the
+    level over the number of hypotheses, has that bound.
+    """
+    counts, repeats = (part.astype(np.int64) for part in on_host((test.counts, test.repeats)))
+    seen, sides = Observed.of(counts, repeats, question.side), math.log(question.side.number)
+    few, level = n_hypotheses <= FEW_HYPOTHESES, math.log(question.level)
+    goal = level - math.log(n_hypotheses)
+    tails, tied = seen.log_tails(-math.inf if few else goal - sides - DECIDED, level + SELECTS_NOTHING - sides)
+    log_p = sides + tails
+    undecided = tied & (log_p > goal)
+    if few:
+        undecided = tied | (seen.zeros > 1).any(axis=1)
+    two, *groups = two_values(counts, repeats)
+    if two.size:
+        log_p[two], undecided[two] = fisher(question.side, *groups), False
+    if not undecided.any():
+        return np.minimum(0.0, log_p)
+    reach = level if few or question.selection.startswith("fdr") else min(level, goal + WINDOW)
+    margin = np.where((seen.own + seen.other).sum(axis=1) <= SMALL, OFF, MARGIN)
+    near = sides + log_normal(seen.deviations(seen.cubes()))
+    log_p = np.where(undecided & (near > level + margin), near, log_p)
+    rows = [np.concatenate(test.contrast.rows_of(codes, within == h)) for h in range(counts.shape[1])]
+    for columns, values in table.source.takes_of(np.flatnonzero(undecided & (near <= reach + margin))):
+        some = Observed.of(counts[columns], repeats[columns], question.side)
+        levels = [[_levels(x[own]) for own in rows] for x in snapped(values, table.source.grid).T]
+        cubes = np.array([[float(np.sum(times**3 - times)) for _, times in own] for own in levels])
+        near[columns] = sides + log_normal(some.deviations(cubes))
+        log_p[columns] = np.where(near[columns] > level + margin[columns], near[columns], log_p[columns])
+        at = np.flatnonzero(near[columns] <= reach + margin[columns]).tolist()
+        tail: Callable[[int], float] = partial(_log_tail, some, levels)
+        log_p[columns[at]] = sides + np.array(list(each(tail, at, count_threads(n_jobs))))
+    return np.minimum(0.0, log_p)
+
+
+def log_normal(z: FloatArray) -> FloatArray:
+    """Return the logarithm of normal tails, up to 6 % too large; infinity where z is not positive, and p is 1."""
+    tails = -0.5 * z * z - np.log(np.sqrt(0.5 * np.pi) * (z + np.sqrt(z * z + 8 / np.pi)))
+    return np.asarray(np.where(z > 0, tails, np.inf))
+
+
+def _levels(values: FloatArray) -> tuple[IntArray, IntArray]:
+    """Return the doubled midranks of some values, rising, and how many have each."""
+    _, times = np.unique(dropna(values), return_counts=True)
+    return 2 * np.cumsum(times) - times + 1, times
+
+
+def _log_tail(seen: Observed, levels: list[Levels], item: int) -> float:
+    """Return log of the exact tail of one feature, given the levels of its values."""
+    parts = [k for k, (_, times) in enumerate(levels[item]) if seen.own[item, k] and seen.other[item, k]]
+    scores, times = ([levels[item][k][which] for k in parts] for which in (0, 1))
+    drawn = seen.own[item, parts]
+    unit = np.gcd.reduce(np.concatenate([np.diff(each) for each in scores])) or 1
+    place = np.sum(seen.w[item, parts] + drawn * (drawn + 1 - np.array([each[0] for each in scores])))
+    ends = np.cumsum([0, *(each.size for each in scores)])
+    at = np.concatenate([(each - each[0]) // unit for each in scores]).astype(np.float64)
+    tied = np.concatenate(times).astype(np.float64)
+    return log_tied_tail(at, tied, ends, drawn.astype(np.float64), float(-(-place // unit)))

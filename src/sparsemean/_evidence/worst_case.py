@@ -194,7 +194,8 @@ def clean_bound(counts: Counted, case: WorstCase) -> FloatArray:
     place = place - r * r // 2 if case.missing else place
     goal, top = case.goal - sides, case.top - sides
     out = log_u_tails(n1, n2, A, place, bound=False, halves=True, goal=goal, top=top)
-    at = np.flatnonzero((out > goal) & (not case.missing))
+    block = (n.sum(axis=2) - counts[..., 2:6].sum(axis=2) > 1).any(axis=1)
+    at = np.flatnonzero((out > goal) & block & (not case.missing))
     if at.size:
         found = out[at]
         for kind in (UPPER, LOWER):
