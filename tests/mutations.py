@@ -175,7 +175,7 @@ MUTATIONS = [
              ".log_tails((w[at] + 1) // 2) + LOG_2 * halves", ".log_tails((w[at] + 1) // 2)",
              "tests/test_nulls.py"),
     Mutation("ranks: ties beside zeros cost nothing", "_kernels/rank_tails.py",
-             "SUMMED, scratch, lanes) + surplus + factor", "SUMMED, scratch, lanes) + surplus",
+             "(min(0.0, inside + LOG_2) if halves else inside)", "inside",
              "tests/test_nulls.py"),
     Mutation("ranks: the null of U is off by one", "_kernels/rank_transforms.py",
              "start, number, band = place + power - 1, period, 0", "start, number, band = place + power, period, 0",
