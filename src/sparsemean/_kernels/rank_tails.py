@@ -300,8 +300,11 @@ def log_tails(
         if strata == 1:
             closed = log_tail(n1[f], n2[f], A[f], w[f], below, False, CLOSED, scratch, lanes) + surplus + factor
         if closed > goal[f]:
-            exact = log_tail(n1[f], n2[f], A[f], w[f], below, False, SUMMED, scratch, lanes) + surplus + factor
-            if inside:  # each lump is doubled as far as that is possible
+            few = inside and rows < 2 * LARGE  # no lump is approximated
+            way = LARGE if few else SUMMED
+            exact = log_tail(n1[f], n2[f], A[f], w[f], below, few, way, scratch, lanes) + surplus
+            exact += 0.0 if few else factor
+            if inside and not few:  # each lump is doubled as far as that is possible
                 saved = log_tail(n1[f], n2[f], A[f], w[f], below, False, SAVED, scratch, lanes) - surplus
                 exact += math.log(1.0 - min(0.5, math.exp(saved - exact)))
             closed = min(top[f], max(goal[f], min(closed, exact)) if strata == 1 else exact)
