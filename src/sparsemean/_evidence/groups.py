@@ -169,44 +169,14 @@ def count(
     strata: IntArray | None = None,
     n_jobs: int | None = None,
     progress: Progress | None = None,
+    moved: bool = False,
 ) -> list[RankTest]:
     """Return what every feature says of every contrast of labels, from the values that are there.
 
     One sort of a feature serves all contrasts. With a smallest effect it takes two sorts more for each of them: of the
-    first group moved down by as much, and up. Without, columns with ties are read again where these may decide.
+    first group ``moved`` down by as much, and up. Without, columns with ties are read again where these may decide.
     """
     within = np.zeros(codes.size, dtype=np.intp) if strata is None else strata
-    compared = partial(_compared, codes=codes, within=within, skip_missing=question.missing == "omit", n_jobs=n_jobs)
-    tests = compared(table, contrasts, progress=progress)
-    if least := question.min_effect:
-        moved = (
-            [_moved(table, np.flatnonzero(codes == test.contrast.label), by) for by in (-least, least)]
-            for test in tests
-        )
-        return [
-            replace(test, shifted=tuple(compared(each, [test.contrast])[0] for each in both))
-            for test, both in zip(tests, moved, strict=True)
-        ]
-    d = table.shape[1] * len(tests)
-    return [
-        replace(test, clean=exact_log_p(
-            test, table, codes, within=within, question=question, n_hypotheses=d, n_jobs=n_jobs
-        ))
-        for test in tests
-    ]  # fmt: skip
-
-
-def _compared(
-    table: Table,
-    contrasts: Sequence[Contrast],
-    *,
-    codes: IntArray,
-    within: IntArray,
-    skip_missing: bool,
-    n_jobs: int | None,
-    progress: Progress | None = None,
-) -> list[RankTest]:
-    """Compare labels within strata by one sort of every feature."""
     n_labels, n_strata = len(contrasts[0].sizes), int(within.max()) + 1
     stratum_of = np.repeat(np.arange(n_strata), n_labels)
     sweeps = list(dict.fromkeys(contrast.reference for contrast in contrasts))
@@ -216,9 +186,21 @@ def _compared(
             other = REST if contrast.reference == REST else stratum * n_labels + contrast.reference
             against[sweeps.index(contrast.reference), stratum * n_labels + contrast.label] = other
     counts = engine_of(table.source, n_jobs, progress).rank_counts(
-        table, within * n_labels + codes, stratum_of, against, skip_missing=skip_missing
+        table, within * n_labels + codes, stratum_of, against, skip_missing=question.missing == "omit"
     )
-    return _tests_of(counts, contrasts, [sweeps.index(contrast.reference) for contrast in contrasts], n_strata)
+    tests = _tests_of(counts, contrasts, [sweeps.index(contrast.reference) for contrast in contrasts], n_strata)
+    if moved:
+        return tests
+    if least := question.min_effect:
+        again = partial(count, codes=codes, question=question, strata=strata, n_jobs=n_jobs, moved=True)
+        rows = [np.flatnonzero(codes == test.contrast.label) for test in tests]
+        both = [[_moved(table, own, by) for by in (-least, least)] for own in rows]
+        return [
+            replace(test, shifted=tuple(again(one, contrasts=[test.contrast])[0] for one in tables))
+            for test, tables in zip(tests, both, strict=True)
+        ]
+    exact = partial(exact_log_p, n_hypotheses=table.shape[1] * len(tests), n_jobs=n_jobs)
+    return [replace(test, clean=exact(test, table, codes, within=within, question=question)) for test in tests]
 
 
 def _tests_of(

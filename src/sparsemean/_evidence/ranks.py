@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ from sparsemean._evidence.worst_case import (
     doubled_statistic,
     fisher,
     label_is_asked,
+    rare_repeats,
     two_values,
 )
 from sparsemean._kernels.memory_layout import count_threads, each
@@ -201,8 +202,7 @@ class RankTest:
 # many, where a bound that is cheap does not decide.
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Observed:
+class Observed(NamedTuple):
     """The counts of some features, and doubled U of the group that lies higher: (features, strata)."""
 
     counts: Counted
@@ -212,26 +212,18 @@ class Observed:
     w: Counted
     own: Counted
     other: Counted
-    zeros: Counted
-    """Values of each stratum that are zero."""
-
-    @classmethod
-    def of(cls, counts: Counted, repeats: Counted, side: Side) -> Observed:
-        """Take them from the counts of a test; of one side the group is given."""
-        first = label_is_asked(counts, side)
-        w, _, own, other = doubled_statistic(counts, RAW, first, halves=True)
-        return cls(counts, repeats, first, w, own, other, own + other - counts[..., 2:6].sum(axis=-1))
 
     def log_tails(self, goal: float, top: float) -> tuple[FloatArray, Flags]:
         """Return log of tails, never too small up to ``top``, and which of them may be far off, as values are tied.
 
-        Zeros at one end have their law if the other values are distinct. Other ties cost twice the tail. A closed bound
-        will do where it is below the ``goal``.
+        Zeros at one end have their law if the other values are distinct. Ties that are rare count against rejection;
+        others cost twice the tail. A closed bound will do where it is below the ``goal``.
         """
         above, below = (self.counts[..., k : k + 2].sum(axis=(1, 2)) for k in (2, 4))
-        block = (self.zeros > 1).any(axis=1)
+        block = (self.own + self.other - self.counts[..., 2:6].sum(axis=2) > 1).any(axis=1)
         kinds = np.where(block & (below == 0), UPPER, np.where(block & (above == 0), LOWER, RAW))
-        tied = (self.repeats.sum(axis=1) > 0) | (block & (kinds == RAW))
+        rare = rare_repeats(self.own, self.other)
+        tied = (self.repeats.sum(axis=1) > np.where(block, 0, rare)) | (block & (kinds == RAW))
         out = np.empty(tied.size)
         for kind in (UPPER, LOWER, RAW):
             for halves in (False, True):
@@ -254,7 +246,7 @@ class Observed:
         """Return about what Σ t³ − t is, rather too much: t² is told by the pairs that are tied."""
         n, pairs = (self.own + self.other).astype(np.float64), np.maximum(self.own * self.other, 1).astype(np.float64)
         squares = (self.counts[..., 7] + self.counts[..., 9]) * (n * n / pairs)
-        zeros = np.maximum(self.zeros, 1).astype(np.float64)
+        zeros = np.maximum(self.own + self.other - self.counts[..., 2:6].sum(axis=2), 1).astype(np.float64)
         return np.asarray(squares**1.5 + zeros**3 - zeros)
 
 
@@ -274,28 +266,31 @@ def exact_log_p(
     level over the number of hypotheses, has that bound.
     """
     counts, repeats = (part.astype(np.int64) for part in on_host((test.counts, test.repeats)))
-    seen, sides = Observed.of(counts, repeats, question.side), math.log(question.side.number)
+    first, sides = label_is_asked(counts, question.side), math.log(question.side.number)
+    w, _, own, other = doubled_statistic(counts, RAW, first, halves=True)
+    seen = Observed(counts, repeats, first, w, own, other)
     few, level = n_hypotheses <= FEW_HYPOTHESES, math.log(question.level)
     goal = level - math.log(n_hypotheses)
     tails, tied = seen.log_tails(-math.inf if few else goal - sides - DECIDED, level + SELECTS_NOTHING - sides)
     log_p = sides + tails
     undecided = tied & (log_p > goal)
     if few:
-        undecided = tied | (seen.zeros > 1).any(axis=1)
+        undecided = tied | (own + other - counts[..., 2:6].sum(axis=2) > 1).any(axis=1)
     two, *groups = two_values(counts, repeats)
     if two.size:
         log_p[two], undecided[two] = fisher(question.side, *groups), False
     if not undecided.any():
         return np.minimum(0.0, log_p)
     reach = level if few or question.selection.startswith("fdr") else min(level, goal + WINDOW)
-    margin = np.where((seen.own + seen.other).sum(axis=1) <= SMALL, OFF, MARGIN)
+    margin = np.where((own + other).sum(axis=1) <= SMALL, OFF, MARGIN)
     near = sides + log_normal(seen.deviations(seen.cubes()))
     log_p = np.where(undecided & (near > level + margin), near, log_p)
     rows = [np.concatenate(test.contrast.rows_of(codes, within == h)) for h in range(counts.shape[1])]
     for columns, values in table.source.takes_of(np.flatnonzero(undecided & (near <= reach + margin))):
-        some = Observed.of(counts[columns], repeats[columns], question.side)
-        levels = [[_levels(x[own]) for own in rows] for x in snapped(values, table.source.grid).T]
-        cubes = np.array([[float(np.sum(times**3 - times)) for _, times in own] for own in levels])
+        given = counts[columns], repeats[columns], first[columns]
+        some = Observed(*given, w[columns], own[columns], other[columns])
+        levels = [[_levels(x[here]) for here in rows] for x in snapped(values, table.source.grid).T]
+        cubes = np.array([[float(np.sum(times**3 - times)) for _, times in of_column] for of_column in levels])
         near[columns] = sides + log_normal(some.deviations(cubes))
         log_p[columns] = np.where(near[columns] > level + margin[columns], near[columns], log_p[columns])
         at = np.flatnonzero(near[columns] <= reach + margin[columns]).tolist()

@@ -30,6 +30,8 @@ DECIDED = 3.0
 """So far below the goal a bound of the tail in closed form will do: no rule asks for less, and it costs little."""
 MISSED = 0.1
 """What is approximate and by so much above the goal has not reached it."""
+RARE = 0.002
+"""Standard deviations of U that ties may cost where no row is bad."""
 MOST_LOOKS = 64
 """Bad rows for which every A is looked at, at most."""
 
@@ -192,6 +194,7 @@ def clean_bound(counts: Counted, case: WorstCase) -> FloatArray:
     w, A, n1, n2 = doubled_statistic(counts, RAW, first, halves=True)
     sides, place = math.log(case.side.number), w.sum(axis=1) - 2 * r * n.max(axis=(1, 2))
     place = place - r * r // 2 if case.missing else place
+    place = place - (rare_repeats(n[..., 0], n[..., 1]) + 1) ** 2 // 4  # where ties are rare then, none counts
     goal, top = case.goal - sides, case.top - sides
     out = log_u_tails(n1, n2, A, place, bound=False, halves=True, goal=goal, top=top)
     block = (n.sum(axis=2) - counts[..., 2:6].sum(axis=2) > 1).any(axis=1)
@@ -207,6 +210,15 @@ def clean_bound(counts: Counted, case: WorstCase) -> FloatArray:
             found = np.minimum(found, bound)
         out[at] = np.maximum(goal, found)  # and no less, or p could fall as more rows are replaced
     return np.minimum(0.0, sides + out)
+
+
+def rare_repeats(n1: IntArray, n2: IntArray) -> IntArray:
+    """Return up to how many repeats ties are so rare that they may count against rejection where no row is bad.
+
+    Of e repeats at most (e + 1)²/4 pairs are tied, half of which are `RARE` standard deviations of U at most.
+    """
+    deviation = np.sqrt(np.sum(n1 * n2 * (n1 + n2 + 1.0), axis=1) / 12)
+    return np.asarray(np.maximum(np.sqrt(8 * RARE * deviation) - 1, 0), dtype=np.int64)
 
 
 def label_is_asked(counts: Counted, side: Side) -> npt.NDArray[np.bool_]:

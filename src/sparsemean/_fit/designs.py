@@ -86,8 +86,8 @@ def refuse_other_rows(table: Table, names: Any, argument: str, advice: str) -> N
 
 def refuse_other_index(table: Table, labels: Any, argument: str) -> None:
     """Refuse a series whose index says that its labels are of other rows than those of a frame."""
-    index = getattr(labels, "index", None)
-    if table.row_names is not None and hasattr(labels, "iloc") and type(index).__name__ != "RangeIndex":
+    index = labels.index
+    if table.row_names is not None and type(index).__name__ != "RangeIndex":
         advice = f"{argument}.loc[X.index] puts them so, {argument}.to_numpy() says that they are"
         refuse_other_rows(table, as_names(index), argument, advice)
 

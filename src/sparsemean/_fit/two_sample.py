@@ -150,7 +150,8 @@ def designed(
     """
     question, seed, names = planning.check_question(**asked), draw_seed(random_state), {**NAMED, **(called or {})}
     for name, given in {"y": y, "groups": groups, "strata": strata, "pairs": pairs}.items():
-        designs.refuse_other_index(table, given, names[name])
+        if hasattr(given, "iloc"):
+            designs.refuse_other_index(table, given, names[name])
     if covariate is not None:
         table, _ = covariates.adjusted(table, covariate, target=question.target, called=names["covariate"])
     needed = only and [*only, reference]
