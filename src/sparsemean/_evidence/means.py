@@ -1,9 +1,8 @@
 """Means of one sample and of two groups, whatever the skew: evidence of influence sums, and intervals from them.
 
 Of two groups sums are taken at one centre θ that both could have. With D(θ) = λ₁S₁(θ) − λ₂S₂(θ) and λ ≤ 1 it is
-E exp D(μ) ≤ exp(λ₁v₁ + λ₂v₂) where both groups have the mean μ, as their rows are independent and
-E exp λS ≤ (E exp S)^λ. Only θ is not known: p is the largest over all θ. Far from the data D says nothing, but there
-either group speaks for itself, which costs a small share of the error.
+E exp D(μ) ≤ exp(λ₁v₁ + λ₂v₂) where both have the mean μ, as rows are independent and E exp λS ≤ (E exp S)^λ. Only θ is
+not known: p is the largest over all θ. Far from the data D says nothing, but there either group speaks for itself.
 """
 
 from __future__ import annotations
@@ -313,8 +312,8 @@ class MeanContrast:
     step: FloatArray = field(repr=False)
 
     constant: ClassVar[IntArray] = np.empty(0, dtype=np.intp)
-    """None is told of: one that does not vary has no scale."""
-    clean: ClassVar[None] = None  # sums are tested alike, however many rows are bad
+    """None is told of: one that does not vary has no scale. Sums are tested alike, however many rows are bad."""
+    clean: ClassVar[None] = None
 
     @property
     def n_features(self) -> int:

@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from sparsemean._stats.effects import CENTRE
 from sparsemean._stats.planning import SELECTIONS
-from sparsemean._util.records import FloatArray
 from sparsemean.result._report import guarantees
 from sparsemean.result._report.wording import PAIRS_ABOVE, PAIRS_WON, REST, RULES, Wording
 
@@ -105,8 +104,14 @@ def described_columns(values: Mapping[str, npt.ArrayLike] | pd.DataFrame, wordin
     # Neither counts nor their logarithms have no fold change.
     if "log2_fold_change" in values and np.isnan(np.asarray(values["log2_fold_change"], dtype=np.float64)).all():
         nothing |= {"log2_fold_change"}
-    known, digits = {column.key: column for column in COLUMNS}, _decimals(np.asarray(values["estimate"], dtype=float))
-    filled = _terms(wording)
+    sizes, digits = np.abs(np.asarray(values["estimate"], dtype=np.float64)), None
+    sizes = sizes[np.isfinite(sizes) & (sizes > 0)]
+    # Three or four digits of the typical estimate, where sizes do not differ too much: one large estimate must not take
+    # the decimals of all others.
+    if sizes.size and sizes.max() <= WIDE * sizes.min():
+        shown = 2 - int(np.floor(np.log10(np.median(sizes))))
+        digits = shown if 0 <= shown <= 6 else None
+    known, filled = {column.key: column for column in COLUMNS}, _terms(wording)
     return [
         column._replace(
             heading=column.heading.format(**filled),
@@ -143,17 +148,6 @@ def _terms(wording: Wording) -> dict[str, str]:
         "short_1": short[1],
         "fold_change": FOLD_CHANGES[None if effects is None else effects.scale],
     }
-
-
-def _decimals(estimates: FloatArray) -> int | None:
-    """Return decimals that show the typical estimate with three or four digits; None where sizes differ too much."""
-    sizes = np.abs(estimates)
-    sizes = sizes[np.isfinite(sizes) & (sizes > 0)]
-    if not sizes.size or sizes.max() > WIDE * sizes.min():
-        return None
-    # By the median: one large estimate must not take the decimals of all others.
-    digits = 2 - int(np.floor(np.log10(np.median(sizes))))
-    return digits if 0 <= digits <= 6 else None
 
 
 def plain(values: npt.ArrayLike, digits: int | None = None) -> list[object]:

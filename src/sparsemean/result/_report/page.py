@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsemean._fit.afterwards import numbers_of, sorted_uncertified, strongest_first
+from sparsemean._stats import path as walks
 from sparsemean._stats.planning import SELECTIONS
 from sparsemean._util.checks import pluralize
 from sparsemean._util.files import check_writable, replacing
@@ -64,7 +66,11 @@ def page_data(wording: Wording, *, tests: int = 1, again: DecidedAgain | None = 
     if 1 in marks:
         values["skewed"] = np.where(marks < 0, None, marks == 1)
     described = columns.described_columns(values, wording)
-    apart = sorted_uncertified(estimate)
+    apart, others, rate = sorted_uncertified(estimate), np.ones(plan.n_features, dtype=bool), math.inf
+    others[listed] = False
+    mass = plot_data.count_on_grid(estimate.beta[others], np.abs(estimate.log10_p[others]))
+    if wording.rule.paper:  # the |β| that it asks for
+        rate = walks.selection_threshold(plan.walk.select_at, alpha=plan.walk.alpha, eta=plan.walk.eta)
     return {
         "effect": wording.test.effect,
         "lean": wording.test.lean,
@@ -93,7 +99,7 @@ def page_data(wording: Wording, *, tests: int = 1, again: DecidedAgain | None = 
             "estimate": columns.plain(apart.estimate[:MOST_LISTED]),
             "p_adjusted": columns.plain(apart.p_adjusted[:MOST_LISTED]),
         },
-        "volcano": plot_data.volcano_data(wording, listed),
+        "volcano": {"mass": mass, "rate": rate if rate <= 1 else None},
         "shares": plot_data.share_data(wording, listed, again=again, tests=tests),
         "values": plot_data.values_data(estimate, listed, tests=tests),
         "robustness": plot_data.robustness_data(wording),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._fit.afterwards import intervals_of, plan_at
-from sparsemean._stats import path
 from sparsemean._stats.decision import Decision, error_after_selection
 from sparsemean._stats.planning import bad_rows
 from sparsemean._stats.row_scores import limit
@@ -179,20 +177,6 @@ def rejection_p(estimate: Estimate) -> float | None:
     line = rule.next_error(rejected if rule.step_down else max(1, rejected), plan.n_hypotheses)
     # Features that other tests of the family reject let this one reject more: up to the largest p-value selected.
     return max(line, float(estimate.p_values[estimate.support].max(initial=0.0))) if plan.sizes else line
-
-
-def volcano_data(wording: Wording, listed: IntArray) -> dict[str, object]:
-    """Return the grid of all features that are not ``listed``, and the |β| that the paper's rule asks for."""
-    estimate, plan = wording.estimate, wording.plan
-    others = np.ones(plan.n_features, dtype=bool)
-    others[listed] = False
-    mass = count_on_grid(estimate.beta[others], np.abs(estimate.log10_p[others]))
-    rate = (
-        path.selection_threshold(plan.walk.select_at, alpha=plan.walk.alpha, eta=plan.walk.eta)
-        if wording.rule.paper
-        else math.inf
-    )
-    return {"mass": mass, "rate": rate if rate <= 1 else None}
 
 
 # What other shares of bad rows would leave: the steps of the slider.
