@@ -3,7 +3,7 @@
 Of N values seen a have had their sign turned, b were put in where there was zero, c were made zero: the clean data have
 N − b + c, and the rows that nobody touched reach t, at most the largest sum of N − a − b values. The claim is
 
-    P(S_{N−b+c} ≥ t) ≤ P(S_N ≥ t − slack),   slack = Σ min(N − k, C) over k from a + b to a + b + c − 1.
+    P(S_{N−b+c} ≥ t) ≤ P(S_N ≥ t − slack),   slack = Σ min(N + k, C) over k from 1 to c.
 
 S_n never falls as n grows, so b = 0 is the worst of all b with the same a + b, and the only one that is looked at.
 """
@@ -32,13 +32,13 @@ def sets_reaching(most: int, cap: int) -> list[npt.NDArray[np.object_]]:
 def test_tail_of_the_values_seen_covers_that_of_clean_values(long_version: bool) -> None:
     most = LONG if long_version else FAST
     for values, cap in combinations_with_replacement(range(most, 0, -1), 2):  # no cap above the number of values
-        sums = np.cumsum([0, *(min(rank, cap) for rank in range(1, values + 1))])
+        sums = np.cumsum([0, *(min(rank, cap) for rank in range(1, 2 * values + 1))])
         sets = sets_reaching(2 * values, cap)
         assert [int(of[0]) for of in sets] == [2**n for n in range(2 * values + 1)]
         for turned in range(values + 1):
             t = np.arange(sums[values - turned] + 1)  # what the rows that nobody touched can add up to
             for hidden in range(values + 1 - turned):
-                slack = sums[values - turned] - sums[values - turned - hidden]
+                slack = sums[values + hidden] - sums[values]
                 covered = sets[values][np.maximum(0, t - slack)] * 2**hidden
                 assert (sets[values + hidden][t] <= covered).all(), (values, cap, turned, hidden)
 

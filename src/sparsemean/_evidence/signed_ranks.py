@@ -199,7 +199,7 @@ class SignedRankEvidence(OfRows):
         at, goal, first = np.searchsorted(self.features, at), float(np.log(error) - np.log(self.n_sides)), 0
         out = np.minimum(self.filter_slack[at], self.n_rows // 2)
         if self.start:
-            out = np.minimum(out, self.start + self._last_of_caps(self.n_rows, at, WHOLE, goal, 0.0))
+            out = np.minimum(out, self.start + self._last_of_caps(self.n_rows, at, WHOLE, goal, 0.0, start=0))
         for last, indices in self.stages:
             here = np.flatnonzero(out >= first)
             if here.size:
@@ -208,16 +208,20 @@ class SignedRankEvidence(OfRows):
             first = last + 1
         return np.asarray(np.maximum(out - self.start, -1))
 
-    def _last_of_caps(self, most: int, at: IntArray, indices: tuple[int, ...], goal: float, alpha: float) -> IntArray:
+    def _last_of_caps(
+        self, most: int, at: IntArray, indices: tuple[int, ...], goal: float, alpha: float, *, start: int | None = None
+    ) -> IntArray:
         """Return up to how many bad rows, ``most`` or fewer, some cap has log p ≤ ``goal``, −1 where for none."""
         values, repeats, low, doubled = (array[..., at] for array in self.sums)
         out, tenth = np.full(at.size, -1), -(-self.n_rows // REPEAT_SHARE)
+        hidden = self.n_rows - values + (self.start if start is None else start)  # see `_of_caps`
         for index, cap, log in self._shared(indices, alpha):
-            reached = np.minimum(most, most_bad(low[index], values, cap, goal + log))
+            reached = np.minimum(most, most_bad(low[index], values, cap, goal + log, hidden))
             if not self.ties_against:  # where bad rows could have led to either way with ties, both must do
                 reached = np.maximum(reached, np.minimum(most, repeats - tenth))
                 if (both := reached > tenth - 1 - repeats).any():
-                    other = most_bad(-(-doubled[index] // 2), values, cap, goal + log - LOG_2)
+                    halves = -(-doubled[index] // 2)
+                    other = most_bad(halves, values, cap, goal + log - LOG_2, hidden)
                     reached[both] = np.minimum(reached, np.maximum(tenth - 1 - repeats, other))[both]
             out = np.maximum(out, reached)
         return out
@@ -230,7 +234,7 @@ class SignedRankEvidence(OfRows):
         at = np.arange(self.features.size) if at is None else at
         bad, first = np.broadcast_to(np.asarray(bad_rows, dtype=np.int64), at.shape), 0
         # The test for no bad row, of data in which so many rows are replaced, if any.
-        out = self._of_caps(bad - self.start, at, WHOLE, 0.0) if self.start else np.full(at.size, -np.inf)
+        out = self._of_caps(bad - self.start, at, WHOLE, 0.0, start=0) if self.start else np.full(at.size, -np.inf)
         for last, indices in self.stages:
             here = np.flatnonzero(bad >= first)
             if here.size:
@@ -239,14 +243,18 @@ class SignedRankEvidence(OfRows):
             first = last + 1
         return np.where(bad <= self.filter_slack[at], np.minimum(0.0, out + np.log(self.n_sides)), 0.0)
 
-    def _of_caps(self, bad: IntArray, at: IntArray, indices: tuple[int, ...], alpha: float) -> FloatArray:
+    def _of_caps(
+        self, bad: IntArray, at: IntArray, indices: tuple[int, ...], alpha: float, *, start: int | None = None
+    ) -> FloatArray:
         """Return log of the smallest p of some caps, each over its share of the error."""
         values, repeats, low, doubled = (array[..., at] for array in self.sums)
         few = np.flatnonzero((REPEAT_SHARE * (repeats - bad) < self.n_rows) | self.ties_against)
         many = np.flatnonzero((REPEAT_SHARE * (repeats + bad) >= self.n_rows) & (not self.ties_against))
+        # Zeros and gaps may hide values; rows that are replaced make room for as many as are allowed for.
+        hidden = self.n_rows - values + (self.start if start is None else start)
         out = np.full(at.size, np.inf)
         for index, cap, log in self._shared(indices, alpha):
-            slack, p = slack_of(bad, values, cap), np.full(at.size, -np.inf)
+            slack, p = slack_of(bad, values, cap, hidden), np.full(at.size, -np.inf)
             p[few] = log_tails(values[few], cap, (low[index] - slack)[few])
             if many.size:  # the larger one where bad rows could have led to either way with ties
                 halves = -(-(doubled[index] - 2 * slack)[many] // 2)
@@ -316,7 +324,7 @@ def by_ranks(
     there = present_sorted(ordered)
     found, needed = np.empty(caps.size), np.empty((there.size, caps.size), dtype=np.int64)
     for k, (cap, log_error) in enumerate(zip(caps.tolist(), log_errors.tolist(), strict=True)):
-        needed[:, k] = critical_sums(there, cap, log_error) + slack_of(bad_rows, there, cap)
+        needed[:, k] = critical_sums(there, cap, log_error) + slack_of(bad_rows, there, cap, n_rows - there)
     for column, number in enumerate(there.tolist()):
         x = np.ascontiguousarray(ordered[:number, column])
         each = np.stack((np.full(caps.size, -np.inf), np.full(caps.size, np.inf)))

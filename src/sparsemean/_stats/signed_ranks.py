@@ -72,9 +72,13 @@ def shares_of(n: int) -> FloatArray:
     return np.array(list(shares.values()))
 
 
-def slack_of(bad_rows: IntArray | int, values: IntArray, cap: int) -> IntArray:
-    """Return by how much bad rows can move T: Σ min(N − k, C) over k below their number."""
-    return np.asarray(score_sums(values, cap) - score_sums(values - bad_rows, cap))
+def slack_of(bad_rows: IntArray | int, values: IntArray, cap: int, hidden: IntArray | int = 0) -> IntArray:
+    """Return by how much bad rows can move T: Σ min(N − k, C) over k below their number.
+
+    Those that can have ``hidden`` a value, as so many are zero or missing, add the scores of more values instead.
+    """
+    more = np.minimum(bad_rows, hidden)
+    return np.asarray(score_sums(values + more, cap) - score_sums(values - bad_rows + more, cap))
 
 
 @lru_cache(maxsize=64)
@@ -173,7 +177,7 @@ def log_tails(values: IntArray, cap: int, sums: IntArray) -> FloatArray:
     return out
 
 
-def most_bad(sums: IntArray, values: IntArray, cap: int, log_error: float) -> IntArray:
+def most_bad(sums: IntArray, values: IntArray, cap: int, log_error: float, hidden: IntArray | int = 0) -> IntArray:
     """Return up to how many bad rows the tails of sums, less what these can move, are no larger than an error, else −1.
 
     Examples
@@ -181,10 +185,15 @@ def most_bad(sums: IntArray, values: IntArray, cap: int, log_error: float) -> In
     >>> most_bad(np.array([4, 5, 8]), np.array([3, 3, 5]), 2, np.log(0.125))
     array([-1,  0,  0])
     """
-    room = sums - critical_sums(values, cap, log_error)
-    left, full = score_sums(values, cap) - room, cap * (cap + 1) // 2  # what is left of the scores, the largest gone
-    below = np.ceil((np.sqrt(8 * np.minimum(left, full) + 1) - 1) / 2).astype(np.int64)
-    return np.asarray(np.where(room < 0, -1, values - np.where(left > full, cap - (full - left) // cap, below)))
+    room, seen = sums - critical_sums(values, cap, log_error), score_sums(values, cap)
+    full = cap * (cap + 1) // 2
+    reached = seen + np.maximum(room, 0)  # scores of more values than are seen, until no more can be hidden
+    below = np.floor((np.sqrt(8 * np.minimum(reached, full) + 1) - 1) / 2).astype(np.int64)
+    more = np.minimum(np.where(reached > full, cap + (reached - full) // cap, below) - values, hidden)
+    left = seen - (room - (score_sums(values + more, cap) - seen))  # what is left of the scores, the largest gone
+    least = np.ceil((np.sqrt(8 * np.clip(left, 0, full) + 1) - 1) / 2).astype(np.int64)
+    others = values - np.where(left > full, cap - (full - left) // cap, least)
+    return np.asarray(np.where(room < 0, -1, more + np.where(more < hidden, 0, others)))
 
 
 def critical_sums(values: IntArray, cap: int, log_error: float) -> IntArray:
