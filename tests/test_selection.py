@@ -23,7 +23,7 @@ from sparsemean._kernels import compiling
 from sparsemean._stats import arrays, decision
 from sparsemean._stats.decision import Allowed, Holm, Rule, Stage, adjust, decide, probabilities, rejected, rule_of
 from sparsemean._stats.nulls import InfluenceNull, sign_test_stages
-from sparsemean._util.plans import BadRows, Shares, Side
+from sparsemean._util.plans import BadRows, Question, Shares, Side
 from sparsemean._util.records import NO_END, Counts
 
 SIZES = (1, 2, 4)
@@ -470,7 +470,11 @@ def many_ranks(seed: int, n_strata: int, *, missing: bool) -> RankEvidence:
     if missing:
         X[rng.random(X.shape) < 0.02] = np.nan
     tests = groups.count(
-        as_table(X), labels, [Contrast(reference=0, label=1, sizes=(18, 18))], strata=strata, missing=missing
+        as_table(X),
+        labels,
+        [Contrast(reference=0, label=1, sizes=(18, 18))],
+        strata=strata,
+        question=Question(missing="omit" if missing else "raise"),
     )
     return RankEvidence(tuple(tests), missing=missing)
 

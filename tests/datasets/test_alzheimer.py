@@ -33,8 +33,9 @@ def test_values_are_those_of_the_package(data: Bunch) -> None:
 def test_the_known_markers_are_the_strongest(data: Bunch) -> None:
     est = SparseMeanDifference().fit(data.X, data.y)
     found = est.result_.table()
-    assert list(data.features[found["feature"][:3]]) == ["tau", "Ab_42", "p_tau"]
-    assert list(np.sign(found["estimate"][:3])) == [1, -1, 1]
+    strongest = list(data.features[found["feature"][:4]])  # MMP10 is third by Mann and Whitney's test, too
+    assert strongest == ["tau", "Ab_42", "MMP10", "p_tau"]
+    assert list(np.sign(found["estimate"][:4])) == [1, -1, 1, 1]
     assert len(found) >= 15  # with contamination named as 0.05 there were 2
 
 

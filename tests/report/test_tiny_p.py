@@ -35,7 +35,7 @@ def tiny(request: pytest.FixtureRequest) -> Estimate:
         X[:, 1] += 0.2
         return sparse_mean(X, contamination=0.01)
     X, y = rng.standard_normal((2800, 6)), np.arange(2800) % 2
-    X[y == 1, 0] += 9
+    X[y == 1, 0] += 2.3
     X[y == 1, 1] += 0.3
     return SparseMeanDifference(contamination=0.01).fit(X, y).result_
 

@@ -56,7 +56,8 @@ WINDOW = math.log(100.0)
 SELECTS_NOTHING = math.log(1.02)
 """By so much more than the level, a p-value may be approximate."""
 SMALL, MARGIN, OFF = 200, math.log(1.2), math.log(4.0)
-"""By so much a normal approximation may be off, and where no more than so many rows are there."""
+"""By so much a normal approximation may be off, and where no more than so many rows are there. There it is not shown,
+and of no more hypotheses all tails are exact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +154,8 @@ class RankTest:
         alike = self.repeats.T.sum(axis=0) + xp.maximum(zeros - 1, 0).sum(axis=0)
         alone = REPEAT_SHARE * (zeros.sum(axis=0) + max_replaced) < rows  # then values as they are make the only rule
         few = (REPEAT_SHARE * (alike + max_replaced) < own.sum(axis=(0, 1)) - max_replaced) & (len(n1) == 1)
+        if not max_replaced:
+            few = alike <= rare_repeats(n1.T, n2.T)
         up, down = 2 * won > pairs, 2 * (won + tied) < pairs
         winning = xp.where(up, won, xp.where(down, won + tied, pairs // 2))
         tied, alike = xp.where(few, xp.where(up | down, 0, pairs % 2), tied), xp.where(few, 0, alike)
@@ -213,8 +216,17 @@ class Observed(NamedTuple):
     own: Counted
     other: Counted
 
-    def log_tails(self, goal: float, top: float) -> tuple[FloatArray, Flags]:
-        """Return log of tails, never too small up to ``top``, and which of them may be far off, as values are tied.
+    @classmethod
+    def of(cls, test: RankTest, features: IntArray, side: Side) -> Observed:
+        """Take some features of a test; of one side the group is given."""
+        at = namespace(test.counts).asarray(features)
+        counts, repeats = (part.astype(np.int64) for part in on_host((test.counts[at], test.repeats[at])))
+        first = label_is_asked(counts, side)
+        w, _, own, other = doubled_statistic(counts, RAW, first, halves=True)
+        return cls(counts, repeats, first, w, own, other)
+
+    def log_tails(self, goal: float, reach: float, top: float) -> tuple[FloatArray, Flags, Flags]:
+        """Return log of tails, never too small up to ``top``, which of them may be far off, and where zeros are tied.
 
         Zeros at one end have their law if the other values are distinct. Ties that are rare count against rejection;
         others cost twice the tail. A closed bound will do where it is below the ``goal``.
@@ -229,12 +241,15 @@ class Observed(NamedTuple):
             for halves in (False, True):
                 at = np.flatnonzero((kinds == kind) & (tied == halves))
                 w, A, n1, n2 = doubled_statistic(self.counts[at], kind, self.first[at], halves=halves)
-                rows = np.concatenate((n1, n2, A, w.sum(axis=1)[:, np.newaxis]), axis=1)
-                few, back = np.unique(rows, axis=0, return_inverse=True)
-                first, second, values = np.split(few[:, :-1], 3, axis=1)
-                tails = log_u_tails(first, second, values, few[:, -1], bound=False, halves=halves, goal=goal, top=top)
-                out[at] = tails[back.ravel()]
-        return out, tied
+                if at.size:
+                    w = w.sum(axis=1)
+                    first = top if reach < top else goal
+                    tails = log_u_tails(n1, n2, A, w, bound=False, halves=halves, goal=first, top=top)
+                    again = np.flatnonzero((tails > goal) & (tails <= reach) & (reach < top))
+                    asked = n1[again], n2[again], A[again], w[again]
+                    tails[again] = log_u_tails(*asked, bound=False, halves=halves, goal=goal, top=top)
+                    out[at] = tails
+        return out, tied, block
 
     def deviations(self, cubes: FloatArray) -> FloatArray:
         """Return by how many standard deviations U is off its mean, given Σ t³ − t over the levels of each stratum."""
@@ -265,37 +280,38 @@ def exact_log_p(
     It is exact, or a little larger than that, where it may be compared with the level. What a bound decides, at the
     level over the number of hypotheses, has that bound.
     """
-    counts, repeats = (part.astype(np.int64) for part in on_host((test.counts, test.repeats)))
-    first, sides = label_is_asked(counts, question.side), math.log(question.side.number)
-    w, _, own, other = doubled_statistic(counts, RAW, first, halves=True)
-    seen = Observed(counts, repeats, first, w, own, other)
-    few, level = n_hypotheses <= FEW_HYPOTHESES, math.log(question.level)
-    goal = level - math.log(n_hypotheses)
-    tails, tied = seen.log_tails(-math.inf if few else goal - sides - DECIDED, level + SELECTS_NOTHING - sides)
-    log_p = sides + tails
-    undecided = tied & (log_p > goal)
-    if few:
-        undecided = tied | (own + other - counts[..., 2:6].sum(axis=2) > 1).any(axis=1)
-    two, *groups = two_values(counts, repeats)
+    every, level, side = n_hypotheses <= FEW_HYPOTHESES, math.log(question.level), question.side
+    sides, goal = math.log(side.number), level - math.log(n_hypotheses)
+    few, classes = test.by_class(0) if test.n_features > A_TASK else (test, np.arange(test.n_features))
+    seen = Observed.of(few, np.arange(few.n_features), side)
+    reach = level if every or question.selection.startswith("fdr") else min(level, goal + WINDOW)
+    decided, top = -math.inf if every else goal - sides - DECIDED, level + SELECTS_NOTHING - sides
+    tails, tied, block = seen.log_tails(decided, reach - sides if reach < level else top, top)
+    log_p = sides + tails[classes]
+    undecided = (tied | block)[classes] if every else tied[classes] & (log_p > goal)
+    two, *groups = on_host(two_values(test.counts, test.repeats))
     if two.size:
-        log_p[two], undecided[two] = fisher(question.side, *groups), False
-    if not undecided.any():
+        log_p[two], undecided[two] = fisher(side, *groups), False
+    at = np.flatnonzero(undecided)
+    if not at.size:
         return np.minimum(0.0, log_p)
-    reach = level if few or question.selection.startswith("fdr") else min(level, goal + WINDOW)
-    margin = np.where((own + other).sum(axis=1) <= SMALL, OFF, MARGIN)
+    seen = Observed.of(test, at, side)
+    small = (seen.own + seen.other).sum(axis=1) <= SMALL
+    margin = np.where(small, OFF if n_hypotheses > SMALL else np.inf, MARGIN)
     near = sides + log_normal(seen.deviations(seen.cubes()))
-    log_p = np.where(undecided & (near > level + margin), near, log_p)
-    rows = [np.concatenate(test.contrast.rows_of(codes, within == h)) for h in range(counts.shape[1])]
-    for columns, values in table.source.takes_of(np.flatnonzero(undecided & (near <= reach + margin))):
-        given = counts[columns], repeats[columns], first[columns]
-        some = Observed(*given, w[columns], own[columns], other[columns])
+    log_p[at] = np.where((near > level + margin) & ~small, near, log_p[at])
+    open_ = (near <= reach + margin) & (near < np.inf)
+    at, margin = at[open_], margin[open_]
+    rows = [np.concatenate(test.contrast.rows_of(codes, within == h)) for h in range(test.counts.shape[1])]
+    for columns, values in table.source.takes_of(at):
+        some, spare = Observed.of(test, columns, side), margin[np.isin(at, columns)]
         levels = [[_levels(x[here]) for here in rows] for x in snapped(values, table.source.grid).T]
         cubes = np.array([[float(np.sum(times**3 - times)) for _, times in of_column] for of_column in levels])
-        near[columns] = sides + log_normal(some.deviations(cubes))
-        log_p[columns] = np.where(near[columns] > level + margin[columns], near[columns], log_p[columns])
-        at = np.flatnonzero(near[columns] <= reach + margin[columns]).tolist()
+        near = sides + log_normal(some.deviations(cubes))
+        log_p[columns] = np.where((near > level + spare) & (spare == MARGIN), near, log_p[columns])
+        wanted = np.flatnonzero((near <= reach + spare) & (near < np.inf)).tolist()
         tail: Callable[[int], float] = partial(_log_tail, some, levels)
-        log_p[columns[at]] = sides + np.array(list(each(tail, at, count_threads(n_jobs))))
+        log_p[columns[wanted]] = sides + np.array(list(each(tail, wanted, count_threads(n_jobs))))
     return np.minimum(0.0, log_p)
 
 

@@ -193,9 +193,11 @@ def estimate_from_sketch(sketch: Sketch, X: Any = None, *, n_jobs: int | None = 
 
 
 def _check_ranks(plan: Plan, why: str) -> None:
-    """Refuse ranks where columns cannot be read after the counts."""
-    if plan.question.test == "ranks":
-        raise InputError("test", f"be 'buckets' {why}", "'ranks'", "estimate(X), complete(X) or merge --rows rank them")
+    """Refuse what is not a matter of counts where columns cannot be read after them."""
+    if (test := plan.question.test) not in ("buckets", "sums"):
+        raise InputError(
+            "test", f"be 'buckets' {why}", repr(test), "estimate(X), complete(X) or merge --rows read them"
+        )
 
 
 def _without_rows(

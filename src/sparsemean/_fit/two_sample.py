@@ -176,7 +176,7 @@ def designed(
             table, codes, groups, seed=seed, argument=names["groups"], **options
         )
         within = None if within is None else designs.strata_of_subjects(within, groups, names["strata"])
-    elif strata is None:
+    elif strata is None and (table.repeated is not None or table.row_names is not None):
         notes = messages.dependence_note(table, compared=True)
     contrasts = contrasts_of(classes, tuple(np.bincount(codes).tolist()), reference, vs=vs, only=only)
     of_subjects = groups is not None
