@@ -314,6 +314,7 @@ class MeanContrast:
     constant: ClassVar[IntArray] = np.empty(0, dtype=np.intp)
     """None is told of: one that does not vary has no scale. Sums are tested alike, however many rows are bad."""
     clean: ClassVar[None] = None
+    nearest: ClassVar[IntArray] = np.zeros(1, dtype=np.intp)
 
     @property
     def n_features(self) -> int:
