@@ -310,7 +310,6 @@ class MeanContrast:
     first: FloatArray = field(repr=False)
     second: FloatArray = field(repr=False)
     step: FloatArray = field(repr=False)
-
     constant: ClassVar[IntArray] = np.empty(0, dtype=np.intp)
     """None is told of: one that does not vary has no scale. Sums are tested alike, however many rows are bad."""
     clean: ClassVar[None] = None

@@ -43,7 +43,7 @@ from sparsemean._util.records import CountArray, FloatArray, IntArray
 REST = -1
 """Stands for all labels but the one that is compared with them."""
 EACH = -3
-"""Stands for every single one of them."""
+"""Stands for every single one of them. No label is below 0."""
 A_TASK = 4096
 """Hypotheses that a thread looks at in one go."""
 THREADED = 1_000_000
@@ -75,17 +75,12 @@ class Contrast:
     def labels(self) -> tuple[int, ...]:
         """The labels of the reference."""
         others = tuple(label for label in range(len(self.sizes)) if label != self.label)
-        return others if self.of_others else (self.reference,)
-
-    @property
-    def of_others(self) -> bool:
-        """Whether the reference is all other labels, together or each of them."""
-        return self.reference in (REST, EACH)
+        return others if self.reference < 0 else (self.reference,)
 
     @property
     def singles(self) -> tuple[Contrast, ...]:
-        """The tests that this one is made of: one, or one against every single other label."""
-        return tuple(replace(self, reference=other) for other in self.labels) if self.reference == EACH else (self,)
+        """One test against every single other label."""
+        return tuple(replace(self, reference=other) for other in self.labels)
 
     @property
     def rows(self) -> GroupSizes:
@@ -99,8 +94,6 @@ class Contrast:
 
     def bad_of_singles(self, bad: BadRows) -> list[BadRows]:
         """Return the bad rows of `singles`: the least share of every other label that is so many rows in all."""
-        if self.reference != EACH:
-            return [bad]
         sizes, wanted = [self.sizes[label] for label in self.labels], bad.reference
         least, most = (max(0, wanted - less) / sum(sizes) for less in (len(sizes), 0))
         shares = sorted({k / n for n in sizes for k in range(math.floor(least * n), math.ceil(most * n) + 1)})
@@ -111,7 +104,7 @@ class Contrast:
     def rows_of(self, codes: IntArray, among: npt.NDArray[np.bool_] | bool = True) -> tuple[IntArray, IntArray]:
         """Return the rows of the label and of the reference, given the label of every row."""
         label = codes == self.label
-        other = ~label if self.of_others else codes == self.reference
+        other = ~label if self.reference < 0 else codes == self.reference
         return np.flatnonzero(label & among), np.flatnonzero(other & among)
 
 

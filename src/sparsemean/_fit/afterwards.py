@@ -224,7 +224,7 @@ def _compared_without(
         reference, label = each.class_names.tolist()
         for name, side in ((label, 1), (reference, 0))[: 1 if each.plan.rest else 2]:
             codes[each.labels == side] = numbers.setdefault(name, len(numbers))
-        others = EACH if of_each(each) else REST
+        others = EACH if reference == EACH_NAME else REST
         compared.append((others if each.plan.rest else numbers[reference], numbers[label]))
     codes[codes < 0] = len(numbers)
     first, strata = tests[0], None
@@ -261,14 +261,9 @@ def curve(estimate: Estimate) -> pd.DataFrame:
     return pd.DataFrame({"contamination": shares, "bad_rows": bad, "selected": left})
 
 
-def of_each(estimate: Estimate) -> bool:
-    """Whether a label is compared with every single other one."""
-    return estimate.plan.rest and estimate.class_names is not None and estimate.class_names[0] == EACH_NAME
-
-
 def refuse_each(estimate: Estimate) -> None:
     """Refuse what needs one reference, where there are several."""
-    if of_each(estimate):
+    if estimate.class_names is not None and estimate.class_names[0] == EACH_NAME:
         advice = "fit again with reference= that label, or 'pairs'"
         raise InputError("result", "be against one reference", "each single other label", advice)
 
@@ -278,7 +273,8 @@ def intervals_of(
 ) -> FloatArray:
     """Return intervals of some features, each at ``error``, from the data of the fit; see `Estimate.interval`."""
     plan, support = estimate.plan, estimate.support
-    refuse_each(estimate)
+    if plan.rest:
+        refuse_each(estimate)
     if estimate.labels is not None:
         test, of = estimate.difference_test, (estimate.labels, estimate.strata)
         known = np.where(np.isin(np.arange(plan.n_features), support), estimate.measure, CENTRE), estimate.p_values

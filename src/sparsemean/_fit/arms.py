@@ -42,7 +42,8 @@ def left_out(estimate: Estimate, leave_out: str) -> IntArray:
 
 def arms_of(estimate: Estimate, leave_out: str, level: float = LEVEL) -> Arms:
     """Return what a scorecard needs of the rows, from the data where they are not what was asked for before."""
-    refuse_each(estimate)
+    if estimate.plan.rest:
+        refuse_each(estimate)
     usual, out = level == LEVEL or estimate.plan.question.target != "mean", left_out(estimate, leave_out)
     for other, known in estimate._arms.items():
         if usual and np.array_equal(out, left_out(estimate, other)):

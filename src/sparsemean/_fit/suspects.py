@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sparsemean._evidence.groups import GroupTest
-from sparsemean._evidence.ranks import EACH, REST, Contrast
+from sparsemean._evidence.ranks import EACH, Contrast
 from sparsemean._stats import label_scores, row_scores
 from sparsemean._stats.arrays import group_indices, medians
 from sparsemean._stats.decision import Decision, MaxT, adjusted_by_holm
@@ -32,7 +31,7 @@ ELSEWHERE = 2
 
 def sides_of(codes: IntArray, contrast: Contrast) -> IntArray:
     """Return 1 for rows of the label of a test, 0 for those of its reference and `ELSEWHERE` for all others."""
-    reference = codes != contrast.label if contrast.of_others else codes == contrast.reference
+    reference = codes != contrast.label if contrast.reference < 0 else codes == contrast.reference
     return np.where(codes == contrast.label, 1, np.where(reference, 0, ELSEWHERE))
 
 
@@ -104,29 +103,20 @@ def _labels_judged(
     if not clean.size:
         return label_scores.LabelScores(np.zeros(n), np.empty(0, dtype=np.intp), ()), clean
     clean = np.sort(clean[label_scores.strongest(test.strength[clean], n)])
-    classes = design.codes if test.contrast.of_others else None
+    classes = design.codes if test.contrast.reference < 0 else None
     side = np.where(labels == ELSEWHERE, -1, labels)
     values = design.table.source.take(clean)
     return label_scores.judge_labels(values, side, classes=classes, strata=design.strata), clean
 
 
-def looking_bad(design: Design, test: GroupTest, judged: RowScores) -> BadRows:
-    """Return how many rows of either group look bad, a fifth of each at most."""
-    if test.contrast.reference == EACH:  # the largest share of any single other label, which is then that of all
-        found = [
-            _bad_of(design, single, judged)
-            for single in (replace(test.contrast, reference=REST), *test.contrast.singles)
-        ]
-        shares = [
-            bad.shares(single.rows).reference for bad, single in zip(found[1:], test.contrast.singles, strict=True)
-        ]
-        return test.contrast.bad(Shares(max(shares), found[0].label / test.contrast.rows.label))
-    return _bad_of(design, test.contrast, judged)
-
-
-def _bad_of(design: Design, contrast: Contrast, judged: RowScores) -> BadRows:
+def looking_bad(design: Design, contrast: Contrast, judged: RowScores) -> BadRows:
+    """Return how many rows of either group look bad, a fifth at most; of each other label the largest share."""
     found = row_scores.count_by_group(sides_of(design.codes, contrast)[judged.suspects], judged.kinds)
     rows = contrast.rows
-    return BadRows(
+    bad = BadRows(
         min(found.reference, int(MOST_ALLOWED * rows.reference)), min(found.label, int(MOST_ALLOWED * rows.label))
     )
+    if contrast.reference != EACH:
+        return bad
+    shares = [looking_bad(design, single, judged).shares(single.rows).reference for single in contrast.singles]
+    return contrast.bad(Shares(max(shares), bad.label / rows.label))

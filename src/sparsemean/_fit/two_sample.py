@@ -222,7 +222,9 @@ class Groups:
         found, question = replace(self, rows=rows), self.design.question
         if question.shares is not None:
             return found
-        numbers = tuple(looking_bad(self.design, test, judged) for test, judged in zip(self.tests, rows, strict=True))
+        numbers = tuple(
+            looking_bad(self.design, test.contrast, judged) for test, judged in zip(self.tests, rows, strict=True)
+        )
         if not any(bad.total for bad in numbers):
             return found
         if question.target == "mean" and question.scale is None:
@@ -238,8 +240,10 @@ class Groups:
     ) -> Estimate:
         """Return the estimate of one test; all tests share the ``scale`` of the data and their checksum."""
         design, table, plan, test = self.design, self.design.table, self.plans[contrast], self.tests[contrast]
-        decision, looks, d = self.decision.of(contrast), looks_of(plan, test), table.shape[1]
+        decision, looks, d = self.decision.of(contrast), [(test.contrast, plan)], table.shape[1]
         support, source, seen = decision.support, table.source, list[IntArray]()
+        if test.contrast.reference == EACH:
+            looks = looks_of(plan, test.contrast)
         mean, intervals, measure, effects = np.zeros(d), np.full((d, 2), np.nan), np.full(d, UNKNOWN), None
         if support.size:
             error, blocks = error_after_selection(plan, self.decision.support.size) / len(looks), []
@@ -298,7 +302,7 @@ def decide_all(design: Design, progress: Progress | None = None) -> Groups:
     plans = tuple(
         Plan(
             request, planning.WITHOUT_BUCKETS, n_units=sum(contrast.rows), sizes=contrast.rows, bad_rows=bad.total,
-            bad_by_group=bad, rest=contrast.of_others, **shared,
+            bad_by_group=bad, rest=contrast.reference < 0, **shared,
         )
         for contrast, bad in zip(contrasts, bads, strict=True)
     )  # fmt: skip
@@ -308,7 +312,11 @@ def decide_all(design: Design, progress: Progress | None = None) -> Groups:
         tests, notes, scale_rows = difference_evidence(design, plans, progress)
         plans = tuple(replace(plan, scale_rows=scale_rows) for plan in plans)
     else:
-        singles = [single for contrast in contrasts for single in contrast.singles]
+        singles = [
+            single
+            for contrast in contrasts
+            for single in (contrast.singles if contrast.reference == EACH else (contrast,))
+        ]
         counted = iter(groups_of_rows.count(
             design.table, design.codes, singles, question=request, strata=design.strata, n_jobs=design.n_jobs,
             progress=progress, n_tests=len(contrasts),
@@ -358,9 +366,9 @@ def names_of(classes: designs.Labels, contrast: Contrast) -> tuple[Any, Any]:
     return together or labels[contrast.reference], labels[contrast.label]
 
 
-def looks_of(plan: Plan, test: GroupTest) -> list[tuple[Contrast, Plan]]:
-    """Return the contrasts that estimates are of, one or one against every single other label, each with its plan."""
-    looks = zip(test.contrast.singles, test.contrast.bad_of_singles(plan.bad), strict=True)
+def looks_of(plan: Plan, contrast: Contrast) -> list[tuple[Contrast, Plan]]:
+    """Return the contrasts with every single other label, which estimates are of, each with its plan."""
+    looks = zip(contrast.singles, contrast.bad_of_singles(plan.bad), strict=True)
     return [(single, replace(plan, sizes=single.rows, bad_by_group=bad, bad_rows=bad.total)) for single, bad in looks]
 
 
