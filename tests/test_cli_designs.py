@@ -78,7 +78,7 @@ BAD = [
     (["--pairs", "couple"], "--pairs must come with --group: got 'couple'"),
     (["-e", "0.1,0.2"], "--contamination must be one number without --group: got (0.1, 0.2)"),
     (["-e", "0.1,lots"], "--contamination must be auto, a share as 0.05 or 5%"),
-    (["--group", "arm", "--vs", "all"], "--vs must be rest or pairs: got 'all'; name one group with --reference"),
+    (["--group", "arm", "--vs", "all"], "--vs must be rest, each or pairs: got 'all'; name one group with --reference"),
     (["--group", "arm", "--vs", "rest", "--reference", "0"], "--vs must be left out with --reference: got 'rest'"),
     (["--group", "arm", "--subject", "nobody"], "--subject must name a column of the file: got 'nobody'; it has a, b"),
     (["--scorecard", "card.csv"], "--scorecard must come with --group: got 'card.csv'"),

@@ -220,7 +220,7 @@ def test_bad_labels_get_one_line(y: object, line: str) -> None:
 
 UNITS = np.arange(55)
 BAD_OPTIONS = [
-    ({"reference": "c"}, {}, "reference must be one of the labels ('a', 'b'), 'rest' or 'pairs': got 'c'"),
+    ({"reference": "c"}, {}, "reference must be one of the labels ('a', 'b'), 'rest', 'each' or 'pairs': got 'c'"),
     ({"alternative": "more"}, {}, "alternative must be"),
     ({"min_effect": -1.0}, {}, "min_effect must be a number of at least 0"),
     ({"min_effect": np.inf}, {}, "min_effect must be a number of at least 0"),

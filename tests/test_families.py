@@ -12,14 +12,15 @@ import pytest
 from compared import fit
 from scipy import stats
 
-from sparsemean import InputError, SparseMeanDifference, load, sparse_mean
+from sparsemean import InputError, SparseMeanDifference, certify, load, sparse_mean
 from sparsemean._data import as_table
 from sparsemean._evidence import groups
 from sparsemean._evidence.groups import RankEvidence
-from sparsemean._evidence.ranks import REST, Contrast
+from sparsemean._evidence.ranks import EACH, REST, Contrast
 from sparsemean._fit.two_sample import compare
 from sparsemean._stats.decision import decide, rule_of
 from sparsemean._util.plans import BadRows, Shares
+from sparsemean.experiments import scorecard
 from sparsemean.result.comparison import Comparison
 
 LABELS = np.array(["a"] * 20 + ["b"] * 35)
@@ -348,3 +349,111 @@ def test_p_within_strata_does_not_fall_where_bad_rows_are_allowed_for() -> None:
     p = [float(each.p_values[0]) for each in found]
     assert (141 / 201) ** 12 <= p[0] <= 1.005 * (141 / 201) ** 12
     assert p == sorted(p)
+
+
+# Each single other label.
+
+
+def every(data: Any, labels: Any, **options: Any) -> Comparison:
+    return compare(as_table(data), labels, **options)
+
+
+@pytest.mark.parametrize("share", [0, 0.05])
+@pytest.mark.parametrize("options", [{}, {"alternative": "greater"}, {"min_effect": 0.3}])
+def test_each_has_the_largest_p_of_the_single_other_labels(share: float, options: dict[str, Any]) -> None:
+    tied = np.column_stack((SPREAD[:, :8], np.round(SPREAD[:, 8:])))
+    found = every(tied, THREE, contamination=share, reference="each", **options)
+    assert list(found.results) == ["x", "y", "z"]
+    single = {name: every(tied, THREE, contamination=share, reference=name, **options).results for name in "xyz"}
+    for label, estimate in found.results.items():
+        parts = [single[other][label] for other in "xyz" if other != label]
+        largest = np.max([part.log10_p for part in parts], axis=0)
+        reached = np.max([part.log10_p for part in parts], axis=0) > -3  # bounds do for what is smaller
+        np.testing.assert_allclose(estimate.log10_p[reached], largest[reached], rtol=1e-9)
+        assert (estimate.log10_p[~reached] <= -3).all()
+        assert estimate.plan.bad.reference == sum(part.plan.bad.reference for part in parts)
+    lower = [] if options.get("alternative") else [1]
+    assert {name: each.support.tolist() for name, each in found.results.items()} == {"x": [], "y": lower, "z": [0]}
+
+
+def test_each_shows_the_nearest_other_label() -> None:
+    X = SPREAD.copy()
+    X[THREE == "x", 2] += 5.0
+    X[THREE == "y", 2] += 2.0
+    found = every(X, THREE, contamination=0.02, reference="each")
+    near = every(X, THREE, contamination=0.02, reference="y").results["x"]
+    estimate = found.results["x"]
+    assert estimate.support.tolist() == [2]
+    assert estimate.mean[2] == near.mean[2]
+    assert estimate.beta[2] == near.beta[2]
+    row, other = estimate.table().iloc[0], near.table().set_index("feature").loc[2]
+    assert row["n_0"] == 40
+    assert row["mean_0"] == other["mean_0"]
+    assert estimate.intervals[2, 0] < near.mean[2] < estimate.intervals[2, 1]
+    assert any("nearest other label" in note for note in estimate.status.messages)
+    again = found.at(0.02).results["x"]
+    np.testing.assert_array_equal(again.p_values, estimate.p_values)
+    assert sorted(found.without_suspects().results) == ["x", "y", "z"]
+
+
+def test_each_is_named_kept_and_refuses_what_it_has_not(tmp_path: Path) -> None:
+    found = every(SPREAD, THREE, contamination=0.02, reference="each")
+    assert "each label against each other one" in str(found)
+    assert (found.table()["reference"] == "each").all()
+    found.save(tmp_path / "x.npz")
+    assert str(load(tmp_path / "x.npz")) == str(found)
+    found.report(tmp_path / "x.html")
+    page = (tmp_path / "x.html").read_text(encoding="utf-8")
+    assert "each other label" in page
+    assert "one distribution under the label and under some other label" in page
+    certified = certify(SPREAD, THREE, contamination=0.02, reference="each")
+    assert isinstance(certified, dict)
+    for label, estimate in found.results.items():
+        np.testing.assert_array_equal(certified[label].p_values, estimate.p_values)
+    for options in ({"target": "mean", "scale": 2.0}, {"selection": "maxt"}):
+        with pytest.raises(InputError, match="be another one with each single other label"):
+            every(SPREAD, THREE, reference="each", **options)
+    with pytest.raises(InputError, match="be against one reference"):
+        found.results["y"].interval([1])
+    with pytest.raises(InputError, match="be against one reference"):
+        scorecard(found)
+    with pytest.raises(InputError, match="not be 'each' where a label has that name"):
+        every(X, np.where(LABELS == "a", "each", "b"), reference="each")
+
+
+def test_each_of_two_labels_is_the_other() -> None:
+    each, usual = (SparseMeanDifference(0.02, reference=name).fit(X, LABELS).result_ for name in ("each", None))
+    np.testing.assert_array_equal(each.p_values, usual.p_values)
+    np.testing.assert_array_equal(each.intervals, usual.intervals)
+
+
+def test_what_looks_bad_is_allowed_for_against_each_single_label() -> None:
+    values = SPREAD.copy()
+    values[:3] = values[80:83]  # rows of z that are listed in x
+    values[THREE == "z", 3:] += 5.0
+    values[:3, 3:] += 5.0
+    estimate = every(values, THREE, reference="each").results["z"]
+    assert estimate.plan.bad == BadRows(3 + 4, 3)  # 3 of the 30 of x, as large a share of the 40 of y
+    assert [
+        bad.reference for bad in Contrast(reference=EACH, label=2, sizes=(30, 40, 50)).bad_of_singles(BadRows(7, 3))
+    ] == [3, 4]
+
+
+@pytest.mark.parametrize("share", [0, 0.05])
+def test_a_label_that_equals_one_other_is_hardly_ever_selected_against_each(share: float) -> None:
+    labels, seeds, false, rest = np.repeat([0, 1, 2], [40, 20, 20]), 100, 0, 0
+    for seed in range(10_000, 10_000 + seeds):
+        values = np.random.default_rng(seed).standard_normal((80, 4))
+        values[labels == 0] += 3.0
+        if share:  # one row of twenty: the largest value of label 1 is gone
+            values[40 + np.argmax(values[40:60, 0])] = -9.0
+        found = certify(values, labels, contamination=share, reference="each")
+        assert isinstance(found, dict)
+        false += bool(found[1].support.size or found[2].support.size)
+        assert found[0].support.size == 4
+        if seed < 10_010:
+            against_rest = certify(values, labels, contamination=share, reference="rest")
+            assert isinstance(against_rest, dict)
+            rest += bool(against_rest[1].support.size)
+    assert false <= stats.binom.ppf(0.999, seeds, 0.05)
+    assert rest == 10  # where some other label differs, and that is label 0

@@ -50,7 +50,9 @@ NEARLY_ALL, MANY = 0.8, 10
 @common_options.file_options
 @click.option("--group", metavar="COLUMN", help="Compare the groups of rows that this column names.")
 @click.option("--reference", metavar="LABEL", help="Group that others are compared with [default: first of two].")
-@click.option("--vs", metavar="WHAT", help="rest: each group against the rest; pairs: all pairs of groups.")
+@click.option(
+    "--vs", metavar="WHAT", help="rest: each group against the rest; each: against every other one; pairs: all pairs."
+)
 @click.option("--subject", metavar="COLUMN", help="Who rows are of: subjects are what is counted or compared.")
 @click.option("--strata", metavar="COLUMN", help="Compare rows within each stratum only: batch, site, country.")
 @click.option("--pairs", metavar="COLUMN", help="Which two rows, one of each group, make a pair.")
@@ -248,8 +250,8 @@ def _refuse_others(context: click.Context, wanted: ReadOptions) -> None:
             )
     if not compared and isinstance(params["contamination"], tuple):
         raise InputError("--contamination", "be one number without --group", params["contamination"])
-    if params["vs"] not in (None, "rest", "pairs"):
-        raise InputError("--vs", "be rest or pairs", repr(params["vs"]), "name one group with --reference")
+    if params["vs"] not in (None, "rest", "each", "pairs"):
+        raise InputError("--vs", "be rest, each or pairs", repr(params["vs"]), "name one group with --reference")
     if params["scorecard"] is not None and wanted.pairs is not None:
         rule = "be left out with --pairs, which compares no arms"
         raise InputError("--scorecard", rule, repr(params["scorecard"]))

@@ -18,7 +18,7 @@ from sparsemean._data.source import Array, Source, as_dense
 from sparsemean._data.table import Table
 from sparsemean._evidence.counting.engines import Progress, engine_of
 from sparsemean._evidence.means import MeanContrast
-from sparsemean._evidence.ranks import A_TASK, REST, SELECTS_NOTHING, Contrast, RankTest, exact_log_p
+from sparsemean._evidence.ranks import A_TASK, REST, SELECTS_NOTHING, Contrast, EachTest, RankTest, exact_log_p
 from sparsemean._evidence.worst_case import WorstCase, most_moved
 from sparsemean._kernels import centres
 from sparsemean._kernels.groups import UNWANTED
@@ -38,7 +38,7 @@ ROUNDING = 1e-12
 STANDARD = Question()
 Strata = list[tuple[IntArray, IntArray]]
 """The rows of the first and of the second group in every stratum."""
-GroupTest: TypeAlias = RankTest | MeanContrast
+GroupTest: TypeAlias = RankTest | EachTest | MeanContrast
 """What a family is made of: tests of every feature in one contrast."""
 
 
@@ -170,11 +170,13 @@ def count(
     n_jobs: int | None = None,
     progress: Progress | None = None,
     moved: bool = False,
+    n_tests: int | None = None,
 ) -> list[RankTest]:
     """Return what every feature says of every contrast of labels, from the values that are there.
 
     One sort of a feature serves all contrasts. With a smallest effect it takes two sorts more for each of them: of the
-    first group ``moved`` down by as much, and up. Without, columns with ties are read again where these may decide.
+    first group ``moved`` down by as much, and up. Without, columns with ties are read again where these may decide:
+    the error is that of ``n_tests``, by default all contrasts.
     """
     within = np.zeros(codes.size, dtype=np.intp) if strata is None else strata
     n_labels, n_strata = len(contrasts[0].sizes), int(within.max()) + 1
@@ -199,7 +201,7 @@ def count(
             replace(test, shifted=tuple(again(one, contrasts=[test.contrast])[0] for one in tables))
             for test, tables in zip(tests, both, strict=True)
         ]
-    exact = partial(exact_log_p, n_hypotheses=table.shape[1] * len(tests), n_jobs=n_jobs)
+    exact = partial(exact_log_p, n_hypotheses=table.shape[1] * (n_tests or len(tests)), n_jobs=n_jobs)
     return [replace(test, clean=exact(test, table, codes, within=within, question=question)) for test in tests]
 
 

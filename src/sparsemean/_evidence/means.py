@@ -310,10 +310,10 @@ class MeanContrast:
     first: FloatArray = field(repr=False)
     second: FloatArray = field(repr=False)
     step: FloatArray = field(repr=False)
-
     constant: ClassVar[IntArray] = np.empty(0, dtype=np.intp)
     """None is told of: one that does not vary has no scale. Sums are tested alike, however many rows are bad."""
     clean: ClassVar[None] = None
+    nearest: ClassVar[IntArray] = np.zeros(1, dtype=np.intp)
 
     @property
     def n_features(self) -> int:

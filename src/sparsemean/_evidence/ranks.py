@@ -42,6 +42,8 @@ from sparsemean._util.records import CountArray, FloatArray, IntArray
 
 REST = -1
 """Stands for all labels but the one that is compared with them."""
+EACH = -3
+"""Stands for every single one of them. No label is below 0."""
 A_TASK = 4096
 """Hypotheses that a thread looks at in one go."""
 THREADED = 1_000_000
@@ -65,7 +67,7 @@ class Contrast:
     """One test: the rows of one label against those of another, or of all others."""
 
     reference: int
-    """`REST` for all others."""
+    """`REST` for all others, `EACH` for every single other."""
     label: int
     sizes: tuple[int, ...]
     """Rows of every label."""
@@ -74,7 +76,12 @@ class Contrast:
     def labels(self) -> tuple[int, ...]:
         """The labels of the reference."""
         others = tuple(label for label in range(len(self.sizes)) if label != self.label)
-        return others if self.reference == REST else (self.reference,)
+        return others if self.reference < 0 else (self.reference,)
+
+    @property
+    def singles(self) -> tuple[Contrast, ...]:
+        """One test against every single other label."""
+        return tuple(replace(self, reference=other) for other in self.labels)
 
     @property
     def rows(self) -> GroupSizes:
@@ -86,10 +93,19 @@ class Contrast:
         of_labels = [bad_rows(self.sizes[label], shares.reference) for label in self.labels]
         return BadRows(sum(of_labels), bad_rows(self.sizes[self.label], shares.label))
 
+    def bad_of_singles(self, bad: BadRows) -> list[BadRows]:
+        """Return the bad rows of `singles`: the least share of every other label that is so many rows in all."""
+        sizes, wanted = [self.sizes[label] for label in self.labels], bad.reference
+        least, most = (max(0, wanted - less) / sum(sizes) for less in (len(sizes), 0))
+        shares = sorted({k / n for n in sizes for k in range(math.floor(least * n), math.ceil(most * n) + 1)})
+        parts = ([bad_rows(n, share) for n in sizes] for share in shares)
+        found = next(part for part in parts if sum(part) >= wanted)  # at the last one at least, where wanted / Σn is
+        return [BadRows(reference, bad.label) for reference in found]
+
     def rows_of(self, codes: IntArray, among: npt.NDArray[np.bool_] | bool = True) -> tuple[IntArray, IntArray]:
         """Return the rows of the label and of the reference, given the label of every row."""
         label = codes == self.label
-        other = ~label if self.reference == REST else codes == self.reference
+        other = ~label if self.reference < 0 else codes == self.reference
         return np.flatnonzero(label & among), np.flatnonzero(other & among)
 
 
@@ -105,6 +121,8 @@ class RankTest:
     """(features, 2): values that repeat others, among the positive and among the negative ones."""
     mean_test: ClassVar[None] = None
     """Not of means: see `MeanContrast`."""
+    nearest: ClassVar[IntArray] = np.zeros(1, dtype=np.intp)
+    """Which of `Contrast.singles` estimates are against: there is one. See `EachTest`."""
     shifted: tuple[RankTest, ...] = ()
     """The counts with the first group moved down, and up, by the smallest effect that matters, where there is one."""
     clean: FloatArray | None = None
@@ -198,6 +216,56 @@ class RankTest:
         tasks = [slice(k, k + A_TASK) for k in range(0, counts.shape[0], A_TASK)]
         threads = n_threads if counts.shape[0] >= THREADED else 1
         return np.concatenate([np.empty(0), *each(work, tasks, threads)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EachTest:
+    """A label against every single other one: p is the largest of these tests, an intersection-union test."""
+
+    contrast: Contrast
+    parts: tuple[RankTest, ...]
+    """One for each of `Contrast.singles`."""
+    mean_test: ClassVar[None] = None
+    clean: ClassVar[None] = None
+    """What holds where no row is bad is with the parts."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self.parts[0].n_features
+
+    @property
+    def nearest(self) -> IntArray:
+        """For every feature the part with the smallest Cliff's delta in size."""
+        return np.asarray(np.argmin(np.abs([part.strength for part in self.parts]), axis=0))
+
+    @property
+    def strength(self) -> FloatArray:
+        """Cliff's delta against the nearest other label."""
+        deltas = np.stack([part.strength for part in self.parts])
+        return np.asarray(np.take_along_axis(deltas, self.nearest[np.newaxis], axis=0)[0])
+
+    @property
+    def constant(self) -> IntArray:
+        """Features that hold one value only."""
+        return np.flatnonzero(np.bincount(np.concatenate([part.constant for part in self.parts])) == len(self.parts))
+
+    @property
+    def missing(self) -> CountArray:
+        """Values of each feature that are missing: those of the label are in every part."""
+        of_label = self.contrast.rows.label - on_host(self.parts[0].counts.T[0].sum(axis=0))
+        gaps = sum(part.missing - of_label for part in self.parts)
+        return np.asarray(of_label + gaps, dtype=np.int32)
+
+    def by_class(self, max_replaced: int) -> tuple[EachTest, IntArray]:  # noqa: ARG002
+        """Return the same: every feature is a class of its own."""
+        return self, np.arange(self.n_features)
+
+    def log_p(self, case: WorstCase, features: IntArray | None = None, *, n_threads: int = 1) -> FloatArray:
+        """Return log p of ``features``, all by default: the largest of all parts, each with its own bad rows."""
+        cases = [replace(case, bad=bad) for bad in self.contrast.bad_of_singles(case.bad)]
+        parts = zip(self.parts, cases, strict=True)
+        return np.asarray(np.max([part.log_p(own, features, n_threads=n_threads) for part, own in parts], axis=0))
 
 
 # Where no row is bad: the conditional test given all ties, the textbook's. Without ties it is Mann–Whitney's, with two

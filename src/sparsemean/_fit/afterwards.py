@@ -15,7 +15,7 @@ from sparsemean._data.source import Checksum
 from sparsemean._data.table import FileContext, Table, as_names
 from sparsemean._evidence import signed_ranks
 from sparsemean._evidence.counting.sketch import check_names
-from sparsemean._evidence.ranks import REST, Contrast
+from sparsemean._evidence.ranks import EACH, REST, Contrast
 from sparsemean._fit import covariates, mean, messages
 from sparsemean._fit.data import FitData
 from sparsemean._fit.designs import alone_in
@@ -30,7 +30,7 @@ from sparsemean._stats.decision import Allowed, Decision
 from sparsemean._stats.effects import CENTRE, PAIRS, GroupEffects, effect_columns
 from sparsemean._stats.planning import bad_pairs, bad_rows, check_shares, of_question
 from sparsemean._util.checks import fraction_of_rows, pluralize, unit_name
-from sparsemean._util.plans import BadRows, Plan, Question, Shares
+from sparsemean._util.plans import EACH_NAME, BadRows, Plan, Question, Shares
 from sparsemean._util.records import FloatArray, IntArray, Uncertified
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate, Located
@@ -224,7 +224,8 @@ def _compared_without(
         reference, label = each.class_names.tolist()
         for name, side in ((label, 1), (reference, 0))[: 1 if each.plan.rest else 2]:
             codes[each.labels == side] = numbers.setdefault(name, len(numbers))
-        compared.append((REST if each.plan.rest else numbers[reference], numbers[label]))
+        others = EACH if reference == EACH_NAME else REST
+        compared.append((others if each.plan.rest else numbers[reference], numbers[label]))
     codes[codes < 0] = len(numbers)
     first, strata = tests[0], None
     if first.strata is not None:
@@ -260,11 +261,20 @@ def curve(estimate: Estimate) -> pd.DataFrame:
     return pd.DataFrame({"contamination": shares, "bad_rows": bad, "selected": left})
 
 
+def refuse_each(estimate: Estimate) -> None:
+    """Refuse what needs one reference, where there are several."""
+    if estimate.class_names is not None and estimate.class_names[0] == EACH_NAME:
+        advice = "fit again with reference= that label, or 'pairs'"
+        raise InputError("result", "be against one reference", "each single other label", advice)
+
+
 def intervals_of(
     estimate: Estimate, columns: IntArray, error: float, table: Table, data: FitData | None = None
 ) -> FloatArray:
     """Return intervals of some features, each at ``error``, from the data of the fit; see `Estimate.interval`."""
     plan, support = estimate.plan, estimate.support
+    if plan.rest:
+        refuse_each(estimate)
     if estimate.labels is not None:
         test, of = estimate.difference_test, (estimate.labels, estimate.strata)
         known = np.where(np.isin(np.arange(plan.n_features), support), estimate.measure, CENTRE), estimate.p_values

@@ -10,7 +10,7 @@ from sparsemean._data.source import Source
 from sparsemean._data.table import Table
 from sparsemean._evidence.ranks import Contrast
 from sparsemean._fit import one_sample, two_sample
-from sparsemean._fit.afterwards import FITTED, rows_of
+from sparsemean._fit.afterwards import FITTED, refuse_each, rows_of
 from sparsemean._fit.suspects import ELSEWHERE
 from sparsemean._kernels.influence import ERROR
 from sparsemean._stats.effects import Arms
@@ -42,6 +42,8 @@ def left_out(estimate: Estimate, leave_out: str) -> IntArray:
 
 def arms_of(estimate: Estimate, leave_out: str, level: float = LEVEL) -> Arms:
     """Return what a scorecard needs of the rows, from the data where they are not what was asked for before."""
+    if estimate.plan.rest:
+        refuse_each(estimate)
     usual, out = level == LEVEL or estimate.plan.question.target != "mean", left_out(estimate, leave_out)
     for other, known in estimate._arms.items():
         if usual and np.array_equal(out, left_out(estimate, other)):

@@ -55,6 +55,10 @@ NO_CENTRE = (
     '(measure "pairs"); target="mean" is about means'
 )
 NO_INTERVAL = f"selected feature(s) have no interval, {AT_NULL}, to the null value or to each other"
+NEAREST = (
+    "estimates, intervals and effects are against the nearest other label, the one with the smallest Cliff's delta in "
+    "size; intervals hold whichever of the others that is"
+)
 NO_SHIFT = (
     f"selected feature(s) differ, but not by a shift, {AT_NULL}: their estimate is the share of pairs of rows in which "
     'the label is larger, less the share in which it is smaller (measure "pairs"), or where there are two values the '

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsemean._evidence.groups import GroupTest
-from sparsemean._evidence.ranks import REST, Contrast
+from sparsemean._evidence.ranks import EACH, Contrast
 from sparsemean._stats import label_scores, row_scores
 from sparsemean._stats.arrays import group_indices, medians
 from sparsemean._stats.decision import Decision, MaxT, adjusted_by_holm
 from sparsemean._stats.planning import MOST_ALLOWED
 from sparsemean._stats.row_scores import screening_columns
-from sparsemean._util.plans import BadRows
+from sparsemean._util.plans import BadRows, Shares
 from sparsemean._util.records import FloatArray, IntArray, RowScores
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ ELSEWHERE = 2
 
 def sides_of(codes: IntArray, contrast: Contrast) -> IntArray:
     """Return 1 for rows of the label of a test, 0 for those of its reference and `ELSEWHERE` for all others."""
-    reference = codes != contrast.label if contrast.reference == REST else codes == contrast.reference
+    reference = codes != contrast.label if contrast.reference < 0 else codes == contrast.reference
     return np.where(codes == contrast.label, 1, np.where(reference, 0, ELSEWHERE))
 
 
@@ -103,16 +103,20 @@ def _labels_judged(
     if not clean.size:
         return label_scores.LabelScores(np.zeros(n), np.empty(0, dtype=np.intp), ()), clean
     clean = np.sort(clean[label_scores.strongest(test.strength[clean], n)])
-    classes = design.codes if test.contrast.reference == REST else None
+    classes = design.codes if test.contrast.reference < 0 else None
     side = np.where(labels == ELSEWHERE, -1, labels)
     values = design.table.source.take(clean)
     return label_scores.judge_labels(values, side, classes=classes, strata=design.strata), clean
 
 
-def looking_bad(design: Design, test: GroupTest, judged: RowScores) -> BadRows:
-    """Return how many rows of either group look bad, a fifth of each at most."""
-    found = row_scores.count_by_group(sides_of(design.codes, test.contrast)[judged.suspects], judged.kinds)
-    rows = test.contrast.rows
-    return BadRows(
+def looking_bad(design: Design, contrast: Contrast, judged: RowScores) -> BadRows:
+    """Return how many rows of either group look bad, a fifth at most; of each other label the largest share."""
+    found = row_scores.count_by_group(sides_of(design.codes, contrast)[judged.suspects], judged.kinds)
+    rows = contrast.rows
+    bad = BadRows(
         min(found.reference, int(MOST_ALLOWED * rows.reference)), min(found.label, int(MOST_ALLOWED * rows.label))
     )
+    if contrast.reference != EACH:
+        return bad
+    shares = [looking_bad(design, single, judged).shares(single.rows).reference for single in contrast.singles]
+    return contrast.bad(Shares(max(shares), bad.label / rows.label))

@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from sparsemean._data.table import Table, as_names
 from sparsemean._evidence import groups as groups_of_rows
 from sparsemean._evidence.counting.engines import Progress
 from sparsemean._evidence.groups import GroupTest, RankEvidence
-from sparsemean._evidence.ranks import REST, Contrast
+from sparsemean._evidence.ranks import EACH, REST, Contrast, EachTest
 from sparsemean._fit import covariates, designs, messages, one_sample
 from sparsemean._fit.data import refuse_dask
 from sparsemean._fit.mean import difference_evidence, difference_impossible, differences
@@ -27,9 +27,9 @@ from sparsemean._kernels.rounding import snapped
 from sparsemean._stats import maxt, planning
 from sparsemean._stats.arrays import on_host
 from sparsemean._stats.decision import Decision, MaxT, Rule, decide, error_after_selection, rule_of
-from sparsemean._stats.effects import CENTRE, MEANS, UNKNOWN, group_effects, joined, log_scale
+from sparsemean._stats.effects import CENTRE, COLUMNS, MEANS, UNKNOWN, group_effects, joined, log_scale
 from sparsemean._util.checks import AUTO, draw_seed, list_names, unit_name
-from sparsemean._util.plans import GroupSizes, Plan, Question
+from sparsemean._util.plans import EACH_NAME, GroupSizes, Plan, Question
 from sparsemean._util.records import FloatArray, IntArray, MeanDifferenceTest, RowScores, Sample
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
@@ -67,25 +67,27 @@ def contrasts_of(
     vs: str | None = None,
     only: Collection[Any] | None = None,
 ) -> tuple[Contrast, ...]:
-    """Return which labels are compared with which; ``vs`` is "rest" or "pairs" whatever labels are called.
+    """Return which labels are compared with which; ``vs`` is "rest", "each" or "pairs" whatever labels are called.
 
     Of three labels and more those ``only`` are tested, where some are named.
     """
     labels = classes.tolist()
     k = len(labels)
-    if vs is None and isinstance(reference, str) and reference in (REST_NAME, PAIRS):
+    if vs is None and isinstance(reference, str) and reference in (REST_NAME, EACH_NAME, PAIRS):
         if reference in labels:
             advice = "rename that label"
             raise InputError("reference", f"not be {reference!r} where a label has that name", repr(reference), advice)
         vs = reference
-    if vs == REST_NAME or (vs is None and reference is None):
-        compared = [(0 if k == 2 else REST, label) for label in range(k == 2, k)]
+    if vs in (REST_NAME, EACH_NAME) or (vs is None and reference is None):
+        others = EACH if vs == EACH_NAME else REST
+        compared = [(0 if k == 2 else others, label) for label in range(k == 2, k)]
     elif vs == PAIRS:
         compared = list(combinations(range(k), 2))
     else:
         plain = reference.item() if isinstance(reference, np.generic) else reference
         if plain not in labels:
-            rule = f"be one of the labels ({list_names([repr(label) for label in labels])}), {REST_NAME!r} or {PAIRS!r}"
+            known = list_names([repr(label) for label in labels])
+            rule = f"be one of the labels ({known}), {REST_NAME!r}, {EACH_NAME!r} or {PAIRS!r}"
             raise InputError("reference", rule, repr(plain), "check its spelling and type")
         compared = [(labels.index(plain), label) for label in range(k) if labels[label] != plain]
     return tuple(
@@ -179,6 +181,9 @@ def designed(
     elif strata is None and (table.repeated is not None or table.row_names is not None):
         notes = messages.dependence_note(table, compared=True)
     contrasts = contrasts_of(classes, tuple(np.bincount(codes).tolist()), reference, vs=vs, only=only)
+    for name, value, other in (("target", question.target, "mean"), ("selection", question.selection, "maxt")):
+        if contrasts[0].reference == EACH and value == other:
+            raise InputError(name, "be another one with each single other label", repr(value), "compare with the rest")
     of_subjects = groups is not None
     return Design(table, classes, codes, contrasts, question, within, of_subjects, tuple(notes), seed, n_jobs)
 
@@ -217,7 +222,9 @@ class Groups:
         found, question = replace(self, rows=rows), self.design.question
         if question.shares is not None:
             return found
-        numbers = tuple(looking_bad(self.design, test, judged) for test, judged in zip(self.tests, rows, strict=True))
+        numbers = tuple(
+            looking_bad(self.design, test.contrast, judged) for test, judged in zip(self.tests, rows, strict=True)
+        )
         if not any(bad.total for bad in numbers):
             return found
         if question.target == "mean" and question.scale is None:
@@ -233,20 +240,28 @@ class Groups:
     ) -> Estimate:
         """Return the estimate of one test; all tests share the ``scale`` of the data and their checksum."""
         design, table, plan, test = self.design, self.design.table, self.plans[contrast], self.tests[contrast]
-        decision, labels, d = self.decision.of(contrast), sides_of(design.codes, test.contrast), table.shape[1]
-        support, source, groups = decision.support, table.source, [np.flatnonzero(labels == side) for side in (1, 0)]
+        decision, looks, d = self.decision.of(contrast), [(test.contrast, plan)], table.shape[1]
+        support, source, seen = decision.support, table.source, list[IntArray]()
+        if test.contrast.reference == EACH:
+            looks = looks_of(plan, test.contrast)
         mean, intervals, measure, effects = np.zeros(d), np.full((d, 2), np.nan), np.full(d, UNKNOWN), None
         if support.size:
-            error, blocks = error_after_selection(plan, self.decision.support.size), []
+            error, blocks = error_after_selection(plan, self.decision.support.size) / len(looks), []
             options: dict[str, Any] = {"test": test.mean_test, "error": error, "n_jobs": design.n_jobs}
             options["known"] = measure, decision.p_values
-            for columns, values, found in located(table, plan, labels, design.strata, support, **options):
-                raw = None if source.measured is source else source.measured.take(columns)
-                blocks.append(group_effects(values, *groups, scale=scale, raw=raw))
-                mean[columns], intervals[columns], measure[columns] = found[:, 0], found[:, 1:3], found[:, 3:].T
-                if progress is not None:
-                    progress(np.searchsorted(support, columns[-1], side="right") / support.size)
-            effects = joined(blocks)
+            nearest = np.broadcast_to(test.nearest, d)[support]
+            for which, (single, own) in enumerate(looks):
+                labels, some = sides_of(design.codes, single), support[nearest == which]
+                groups = [np.flatnonzero(labels == side) for side in (1, 0)]
+                for columns, values, found in located(table, own, labels, design.strata, some, **options):
+                    raw = None if source.measured is source else source.measured.take(columns)
+                    blocks.append(group_effects(values, *groups, scale=scale, raw=raw))
+                    mean[columns], intervals[columns], measure[columns] = found[:, 0], found[:, 1:3], found[:, 3:].T
+                    seen.append(columns)
+                    if progress is not None:
+                        progress(sum(map(len, seen)) / support.size)
+            effects, order = joined(blocks), np.argsort(np.concatenate(seen))
+            effects = replace(effects, **{name: getattr(effects, name)[order] for name in COLUMNS})
             if test.mean_test is not None:  # ends are found by steps, but what the test refuses they leave out
                 least = np.where(mean[support] > 0, plan.question.min_effect, -np.inf)
                 most = np.where(mean[support] < 0, -plan.question.min_effect, np.inf)
@@ -257,12 +272,14 @@ class Groups:
             plan, decision, table=table, began=began, values=(mean, intervals, measure),
             strength=self.tests[contrast].strength,
             notes=(
-                *design.notes, *self.notes, *_not_possible(design, plan, test, support),
+                *design.notes, *self.notes, *((messages.NEAREST,) if len(looks) > 1 and support.size else ()),
+                *_not_possible(design, looks, test, support),
                 *messages.of_columns(table, no_shift, messages.NO_SHIFT),
             ),
             seed=self.seed, rows=self.rows[contrast], effects=effects,
             sample=Sample(
-                labels=labels, strata=design.strata, units=np.arange(design.codes.size) if design.of_subjects else None,
+                labels=sides_of(design.codes, test.contrast), strata=design.strata,
+                units=np.arange(design.codes.size) if design.of_subjects else None,
                 class_names=as_names(names_of(design.classes, test.contrast)).astype(str),
             ),
             difference_test=test.mean_test,
@@ -285,7 +302,7 @@ def decide_all(design: Design, progress: Progress | None = None) -> Groups:
     plans = tuple(
         Plan(
             request, planning.WITHOUT_BUCKETS, n_units=sum(contrast.rows), sizes=contrast.rows, bad_rows=bad.total,
-            bad_by_group=bad, rest=contrast.reference == REST, **shared,
+            bad_by_group=bad, rest=contrast.reference < 0, **shared,
         )
         for contrast, bad in zip(contrasts, bads, strict=True)
     )  # fmt: skip
@@ -295,10 +312,20 @@ def decide_all(design: Design, progress: Progress | None = None) -> Groups:
         tests, notes, scale_rows = difference_evidence(design, plans, progress)
         plans = tuple(replace(plan, scale_rows=scale_rows) for plan in plans)
     else:
-        tests = groups_of_rows.count(
-            design.table, design.codes, contrasts, question=request, strata=design.strata, n_jobs=design.n_jobs,
-            progress=progress,
-        )  # fmt: skip
+        singles = [
+            single
+            for contrast in contrasts
+            for single in (contrast.singles if contrast.reference == EACH else (contrast,))
+        ]
+        counted = iter(groups_of_rows.count(
+            design.table, design.codes, singles, question=request, strata=design.strata, n_jobs=design.n_jobs,
+            progress=progress, n_tests=len(contrasts),
+        ))  # fmt: skip
+        tests = [
+            EachTest(contrast, tuple(islice(counted, len(contrast.singles))))
+            if contrast.reference == EACH else next(counted)
+            for contrast in contrasts
+        ]  # fmt: skip
     evidence = RankEvidence(tuple(tests), request.side, missing=omit, level=request.level, n_jobs=design.n_jobs)
     rule: Rule = rule_of(request.selection, request.level, evidence.n_hypotheses)
     if request.selection == "maxt":
@@ -335,16 +362,26 @@ def permuted(design: Design, progress: Progress | None) -> MaxT:
 def names_of(classes: designs.Labels, contrast: Contrast) -> tuple[Any, Any]:
     """Return the reference and the label of a test, as the user calls them."""
     labels = classes.tolist()
-    return REST_NAME if contrast.reference == REST else labels[contrast.reference], labels[contrast.label]
+    together = {REST: REST_NAME, EACH: EACH_NAME}.get(contrast.reference)
+    return together or labels[contrast.reference], labels[contrast.label]
 
 
-def _not_possible(design: Design, plan: Plan, test: GroupTest, support: IntArray) -> list[str]:
-    """Say what a test could not do."""
+def looks_of(plan: Plan, contrast: Contrast) -> list[tuple[Contrast, Plan]]:
+    """Return the contrasts with every single other label, which estimates are of, each with its plan."""
+    looks = zip(contrast.singles, contrast.bad_of_singles(plan.bad), strict=True)
+    return [(single, replace(plan, sizes=single.rows, bad_by_group=bad, bad_rows=bad.total)) for single, bad in looks]
+
+
+def _not_possible(
+    design: Design, looks: Sequence[tuple[Contrast, Plan]], test: GroupTest, support: IntArray
+) -> list[str]:
+    """Say what a test could not do: where it is of several, that of the fewest rows."""
     means, gaps, possible = test.mean_test, test.missing, list[str]()
+    single, plan = min(looks, key=lambda look: sum(look[0].rows))
     n = sum(test.contrast.rows if means is None else means.sizes)
     if not support.size:
         unit = unit_name(design.of_subjects or None)
-        labels = sides_of(design.codes, test.contrast)
+        labels = sides_of(design.codes, single)
         strata = [GroupSizes(b.size, a.size) for a, b in groups_of_rows.strata_of(labels, design.strata)]
         possible = impossible(plan, unit, strata) if means is None else difference_impossible(plan, means)
         possible = possible if plan.bad_rows or plan.question.selection != "maxt" else []

@@ -11,6 +11,8 @@ import numpy as np
 from sparsemean._util.records import FloatArray, Ranges
 
 T = TypeVar("T")
+EACH_NAME = "each"
+"""What the reference is called where a label is compared with every single other one."""
 
 
 class Side(StrEnum):

@@ -27,10 +27,10 @@ class SparseMeanDifference(Selector):
         Share of each group that may be wrong; a pair gives that of the reference and that of the label. A wrong label
         costs one row in each group. "auto" allows for as many as contradict their label, in both groups, a fifth at
         most: what is selected differs, or more rows are wrong than look wrong.
-    reference : None, label, "rest" or "pairs", default=None
+    reference : None, label, "rest", "each" or "pairs", default=None
         What labels are compared with. Two classes: None is the first, ``classes_[0]``. More: None and "rest" compare
-        each label with all others together, a label compares every other one with it, "pairs" compares all pairs. All
-        tests are one family of hypotheses.
+        each label with all others together, "each" with every single other one (its p is the largest of these), a
+        label compares every other one with it, "pairs" compares all pairs. All tests are one family of hypotheses.
     alternative : {"two-sided", "greater", "less"}, default="two-sided"
         Which side counts: "greater" looks for features in which the label is larger.
     min_effect : float, default=0.0

@@ -17,7 +17,7 @@ from sparsemean._stats.decision import harmonic
 from sparsemean._stats.nulls import KURTOSIS
 from sparsemean._util.plans import Plan, Side
 from sparsemean.result import Estimate
-from sparsemean.result._report.wording import SIDES, TESTS, Wording, percent
+from sparsemean.result._report.wording import EACH, SIDES, TESTS, Wording, percent
 
 SHOPPED = 0.23
 """Family-wise error at level .05 of whoever takes the best of 20 seeds."""
@@ -47,6 +47,7 @@ SPLIT = (
 REST_MEAN = "The mean of the rest is that of all its rows, and so is their standard deviation."
 """What a rest of several labels is, where means are compared."""
 REST_ALIKE = "Against the rest a feature that does not differ has one distribution under all labels."
+EACH_ALIKE = "A feature that does not differ has one distribution under the label and under some other label."
 STRATA = (
     "strata: a feature that does not differ has the same distribution in both groups of each stratum; from stratum to "
     "stratum it may be another."
@@ -254,7 +255,8 @@ def _assumed(wording: Wording) -> list[str]:
         sentences += [SPLIT if test is not None and test.rows is not None else "", REST_MEAN if plan.rest else ""]
     elif groups:
         strata = f"{plan.n_strata:,} {STRATA}" if plan.n_strata > 1 else ""
-        sentences += [REST_ALIKE if plan.rest else "", strata]
+        alike = EACH_ALIKE if wording.reference == EACH else REST_ALIKE
+        sentences += [alike if plan.rest else "", strata]
     elif seed_decides(wording.estimate):  # ranks are those of any seed
         sentences.append(SEED)
     together = TOGETHER if wording.rule.drawn else ""
@@ -286,7 +288,7 @@ def _not_guaranteed(wording: Wording) -> list[str]:
         f"That all is found: a feature not listed may {verb}, too little to be told from noise and bad {{units}}.",
         _values(wording) if some else "",
         MEANS if some and wording.names else "",
-        MIXTURE if plan.rest and not wording.test.means else "",
+        MIXTURE if plan.rest and not wording.test.means and wording.reference != EACH else "",
         SUSPECTS if wording.rows.suspects.size else "",
         f"The {apart:,} {APART}" if apart else "",
         "Anything, once more {units} are bad than a feature survives.",

@@ -18,7 +18,7 @@ from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.result import Estimate
 from sparsemean.result._report.columns import plain
 from sparsemean.result._report.verdict import features_against
-from sparsemean.result._report.wording import Wording, percent, wording_of
+from sparsemean.result._report.wording import EACH, Wording, percent, wording_of
 
 # What follows bounds the data of a plot whatever n and d are, so that pages stay small enough to be sent by mail.
 CELLS = (64, 32)
@@ -257,7 +257,7 @@ def _stop(wording: Wording, share: float, some: IntArray, *, again: DecidedAgain
     room = MOST_AGAIN // tests // max(1, wording.plan.n_rows * len(again.stops))
     room = room if room >= min(FEWEST_AGAIN, some.size) else 0
     bounded = np.intersect1d(decided.support, some[:room])
-    if decided.source is not None and decided.source.source.in_memory and bounded.size:
+    if wording.reference != EACH and decided.source is not None and decided.source.source.in_memory and bounded.size:
         error = error_after_selection(decided.plan, (decided.decision.whole or decided.decision).support.size)
         ends = np.full((decided.plan.n_features, 2), np.nan)
         ends[bounded] = intervals_of(decided, bounded, error, decided.source)

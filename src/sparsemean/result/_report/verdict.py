@@ -19,7 +19,7 @@ from sparsemean._util.checks import count_of, list_names, pluralize
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import visible
 from sparsemean.result import Estimate
-from sparsemean.result._report.wording import REST, Q, Wording, percent, wording_of, wordings_of
+from sparsemean.result._report.wording import EACH, REST, Q, Wording, percent, wording_of, wordings_of
 from sparsemean.result.comparison import Comparison
 
 SHARES = (0.01, 0.05, 0.1, 0.2)
@@ -335,6 +335,8 @@ def which_tests(tests: Sequence[Wording]) -> str:
     references = {test.reference for test in tests}
     if references == {REST}:
         return "each label against the rest"
+    if references == {EACH}:
+        return "each label against each other one"
     return f"each other label against {references.pop()}" if len(references) == 1 else "labels pair by pair"
 
 

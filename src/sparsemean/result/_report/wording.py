@@ -16,7 +16,7 @@ from sparsemean._stats.effects import PAIRS
 from sparsemean._stats.planning import bad_rows
 from sparsemean._stats.row_scores import count_by_group
 from sparsemean._util.checks import pluralize, unit_name
-from sparsemean._util.plans import Plan, Side
+from sparsemean._util.plans import EACH_NAME, Plan, Side
 from sparsemean._util.records import FloatArray, RowScores
 from sparsemean.errors import InputError, visible
 from sparsemean.result import Estimate
@@ -24,7 +24,7 @@ from sparsemean.result.comparison import Comparison, tests_of
 
 Names: TypeAlias = tuple[str, str]
 """Of the reference and of the label, in this order, as `Plan.sizes` has them."""
-REST = "the rest"
+REST, EACH = "the rest", "each other label"
 """What the reference is called where a label is compared with all others."""
 
 
@@ -346,7 +346,7 @@ def wording_of(
     reference, label = names or ("", "")
     if not names and estimate.class_names is not None and (groups or estimate.paired):
         reference, label = map(shown, estimate.class_names)
-        reference = REST if plan.rest else reference
+        reference = (EACH if reference == EACH_NAME else REST) if plan.rest else reference
     direction = f"{label} minus {reference}"
     test, called = TESTS[plan.question.test, groups], {"direction": direction, "label": label}
     effect = f"Difference within pairs, {direction}" if estimate.paired else test.effect.format(**called)
