@@ -302,7 +302,7 @@ def shift(
     lost = total - sum(int(np.searchsorted(b, a, "right").sum()) for a, b in pairs)
     error, unit, measure = error / side.number, 1.0, effects.PAIRS
     if two:
-        measure, unit = effects.MEANS, float(highest - lowest)
+        measure, unit = effects.MEANS, float(highest) - float(lowest)  # may be beyond all doubles
         low, high = effects.share_ends((a.size, large_a), (b.size, large_b), bad, error=error, unsure=gaps)
     else:
         unsure = gaps * np.array([[bad.label], [bad.reference]])
