@@ -24,6 +24,8 @@ from sparsemean._util.checks import NAMED, list_names, pluralize, unit_name
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import CountArray, Counts, FloatArray, IntArray
 
+OF_T = "they are of t, which a few far values weaken, while p-values and estimates are of ranks"
+"""What is to be known of `selection="maxt"` where both are seen."""
 AT_NULL = "as many of their values are equal"
 """Why a selected feature may have no interval."""
 DEPENDENT = "LOOK DEPENDENT"
@@ -103,13 +105,13 @@ def of_draws(hows: Sequence[Randomization], first: FloatArray, level: float) -> 
         return f"{few}; more rows would help"
     if how.exact:
         number = f"{min(how.number for how in hows):,}{' or more' if each else ''}"
-        return f"adjusted p-values are exact, from all {number} {drawn} of whole rows{each}"
+        return f"adjusted p-values are exact, from all {number} {drawn} of whole rows{each}; {OF_T}"
     off = tests * np.sqrt(level / tests * (1 - level / tests) / how.number)
     near = int(np.sum(np.abs(first - level) <= 2 * off))
     doubt = f"; of {pluralize(near, 'feature')} they lie within two of it, so that another seed may decide otherwise"
     return (
         f"adjusted p-values are from {how.number:,} random {drawn} of whole rows{each}, seed {how.seed[0]}: near "
-        f"{level:g} their standard error is {off:.2g}{doubt if near else ''}"
+        f"{level:g} their standard error is {off:.2g}{doubt if near else ''}; {OF_T}"
     )
 
 
