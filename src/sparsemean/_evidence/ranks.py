@@ -379,7 +379,8 @@ def exact_log_p(
         log_p[columns] = np.where((near > level + spare) & (spare == MARGIN), near, log_p[columns])
         wanted = np.flatnonzero((near <= reach + spare) & (near < np.inf)).tolist()
         tail: Callable[[int], float] = partial(_log_tail, some, levels)
-        log_p[columns[wanted]] = sides + np.array(list(each(tail, wanted, count_threads(n_jobs))))
+        found = sides + np.array(list(each(tail, wanted, count_threads(n_jobs))))
+        log_p[columns[wanted]] = np.where(np.isnan(found), log_p[columns[wanted]], found)
     return np.minimum(0.0, log_p)
 
 

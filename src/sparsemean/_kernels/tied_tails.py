@@ -27,6 +27,8 @@ GONE = 23.0
 FINE, FEWEST, MOST = 0.01, 2048, 16_384
 """By half so much, as a share, a tail may be too large where angles ω end before the lattice does; so many at least and
 at most."""
+MOST_WORK = 10_000_000
+"""Factors that are multiplied for one tail, at most: a dozen rows against hundreds, with many levels, would take more."""
 AT_ONCE = 32
 """Angles ω that are worked on together."""
 ROUNDS, CLOSE = 80, 0.01
@@ -177,7 +179,7 @@ def drawn_transform(
 
 @compiled(plain="itself")
 def log_tied_tail(scores: FloatArray, times: FloatArray, ends: IntArray, drawn: FloatArray, place: float) -> float:
-    """Return log P(W ≥ place), never too small and hardly larger, place above the mean.
+    """Return log P(W ≥ place), never too small and hardly larger, place above the mean; NaN where it takes too much.
 
     Stratum h has levels ``ends[h]`` to ``ends[h + 1]`` of rising whole ``scores``, each of so many ``times``.
     """
@@ -197,6 +199,12 @@ def log_tied_tail(scores: FloatArray, times: FloatArray, ends: IntArray, drawn: 
     last, rate = (period // 2 if whole else band - 1), theta * period / band
     unit = 2.0 * math.pi / period
     chosen = alive(unit, last, scores, weights, ends, moments)
+    work = 0.0
+    for h in range(strata):
+        lanes = min(np.sum(times[ends[h] : ends[h + 1]]) + 1.0, 14.0 * math.sqrt(moments[h, 2]) + 20.0)
+        work += lanes * (ends[h + 1] - ends[h]) * chosen.size
+    if work > MOST_WORK:
+        return np.nan
     start = place - np.sum(drawn * moments[:, 3])
     total = rounded = 0.0
     for at in range(0, chosen.size, AT_ONCE):
