@@ -28,7 +28,7 @@ FINE, FEWEST, MOST = 0.01, 2048, 16_384
 """By half so much, as a share, a tail may be too large where angles ω end before the lattice does; so many at least and
 at most."""
 MOST_WORK = 10_000_000
-"""Factors that are multiplied for one tail, at most: a dozen rows against hundreds, with many levels, would take more."""
+"""Factors that are multiplied for one tail, at most: a dozen rows against hundreds with many levels would take more."""
 AT_ONCE = 32
 """Angles ω that are worked on together."""
 ROUNDS, CLOSE = 80, 0.01
