@@ -218,7 +218,8 @@ def rare_repeats(n1: IntArray, n2: IntArray) -> IntArray:
     Of e repeats at most (e + 1)²/4 pairs are tied, half of which are `RARE` standard deviations of U at most.
     """
     deviation = ((n1 * n2 * (n1 + n2 + 1.0)).sum(axis=1) / 12) ** 0.5
-    return ((8 * RARE * deviation) ** 0.5 - 1).clip(0).astype(np.int64)  # type: ignore[no-any-return]
+    most = namespace(deviation).maximum((8 * RARE * deviation) ** 0.5 - 1, 0)
+    return most.astype(np.int64)  # type: ignore[no-any-return]
 
 
 def label_is_asked(counts: Counted, side: Side) -> npt.NDArray[np.bool_]:
