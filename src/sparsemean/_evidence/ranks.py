@@ -380,7 +380,7 @@ def exact_log_p(
         wanted = np.flatnonzero((near <= reach + spare) & (near < np.inf)).tolist()
         tail: Callable[[int], float] = partial(_log_tail, some, levels)
         found = sides + np.array(list(each(tail, wanted, count_threads(n_jobs))))
-        log_p[columns[wanted]] = np.where(np.isnan(found), log_p[columns[wanted]], found)
+        log_p[columns[wanted]] = np.fmin(log_p[columns[wanted]], found)  # both are bounds of one tail
     return np.minimum(0.0, log_p)
 
 
