@@ -47,6 +47,12 @@ class Mutation(NamedTuple):
 
 
 MUTATIONS = [
+    Mutation("common values: the block is the value that is seen most", "_evidence/common_values.py",
+             "(size >= most[of] - 2 * m))", "(size >= most[of]))",
+             "tests/validity/test_groups_exhausted.py"),
+    Mutation("two values: bad rows of one group do nothing", "_evidence/worst_case.py",
+             "off[:, 1] + bad[order[:, 1]]", "off[:, 1]",
+             "tests/test_common_values.py"),
     Mutation("small samples: one stratum stands for all", "_stats/power.py",
              "for a, b in self.strata or [self.sizes]", "for a, b in [self.sizes]",
              "tests/test_small_samples.py"),

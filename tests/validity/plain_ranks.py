@@ -8,9 +8,9 @@ state to another: so validity is checked against all data and all attacks there 
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from math import ceil, comb, prod
 
@@ -133,11 +133,17 @@ def above(first: Values, second: Values, bad: Block, *, block: bool, inner: bool
     return max(p)
 
 
-def fisher(first: Values, second: Values) -> float:
-    """P(at least as many of the larger of two values in the first group)."""
-    values, n1 = first + second, len(first)
-    A, a, n = values.count(max(values)), first.count(max(values)), len(values)
-    return sum(comb(A, k) * comb(n - A, n1 - k) for k in range(a, min(A, n1) + 1)) / comb(n, n1)
+def off_block(first: Values, second: Values, bad: Block, *, sided: bool) -> float:
+    """Fisher's test of the rows off zero, which are more in the first group if most lie above: the largest tail."""
+    lean = sum(np.sign(x) for x in first + second)
+    if sided and abs(lean) <= 2 * sum(bad):
+        return 1.0
+    groups = [(sum(x != 0 for x in group), len(group), m) for group, m in zip((first, second), bad, strict=True)]
+    (a, n1, m1), (b, n2, m2) = groups if lean >= 0 else groups[::-1]
+    a, b = a - m1, b + m2
+    if a * n2 <= b * n1:
+        return 1.0
+    return sum(comb(a + b, k) * comb(n1 + n2 - a - b, n1 - k) for k in range(a, min(a + b, n1) + 1)) / comb(n1 + n2, n1)
 
 
 def rules(first: Values, second: Values, bad: Block) -> set[str]:
@@ -148,16 +154,9 @@ def rules(first: Values, second: Values, bad: Block) -> set[str]:
     reach = [{share(j, n) for j in range(max(0, k - m), min(n, k + m) + 1)} for k in K]
     names = {("many", "many"): "raw", ("none", "many"): "upper", ("many", "none"): "lower"}
     names |= {("few", "many"): "upper or raw", ("many", "few"): "lower or raw"}
-    zeros, found = n - sum(K), {"raw"}
-    if m == 0 and len(set(values)) == 2 == len({np.sign(x) for x in values}):
-        return {"fisher"}
-    if 10 * (zeros - m) >= n:
-        found = set()
-    if 10 * (zeros + m) < n:
-        return found
     if m == 0 and 0 in K:
-        return found | {"lower" if K[0] else "upper"}
-    return found | {names.get(pair, "both") for pair in product(*reach)}
+        return {"lower" if K[0] else "upper"}
+    return {names.get(pair, "both") for pair in product(*reach)}
 
 
 def share(number: int, n: int) -> str:
@@ -174,8 +173,13 @@ def p_value(
     inner: bool = True,
     doubled: bool = True,
 ) -> float:
-    """The p-value of first over second that allows for ``bad`` rows in each: the largest over every reachable rule."""
-    sided = alternative != "two-sided"
+    """The p-value of first over second that allows for ``bad`` rows in each: the largest over every reachable rule.
+
+    Fisher's test about the most frequent value where fewer than a tenth have neither of the two most frequent ones;
+    else zeros are the block if a tenth has them; else the most frequent value if a third has it; else there is none.
+    """
+    sided, values, m = alternative != "two-sided", first + second, sum(bad)
+    n, times = len(values), Counter(values)
 
     def upper(x: Values, y: Values, m: Block) -> float:
         return above(cut_below(x), cut_below(y), m, block=True, inner=inner, doubled=doubled)
@@ -188,17 +192,39 @@ def p_value(
     def raw(x: Values, y: Values, m: Block) -> float:
         return above(x, y, m, block=False, inner=inner, doubled=doubled)
 
-    def p(test: Callable[[Values, Values, Block], float]) -> float:
-        one = test(first, second, bad) if alternative != "less" else 1.0
-        other = test(second, first, bad[::-1]) if alternative != "greater" else 1.0
+    def p(test: Callable[[Values, Values, Block], float], about: float = 0.0) -> float:
+        x, y = (tuple(v - about for v in group) for group in (first, second))
+        one = test(x, y, bad) if alternative != "less" else 1.0
+        other = test(y, x, bad[::-1]) if alternative != "greater" else 1.0
         return min(1.0, (1 if sided else 2) * min(one, other))
 
-    tests = {"upper": lambda: p(upper), "lower": lambda: p(lower), "raw": lambda: p(raw)}
-    tests["fisher"] = lambda: p(lambda x, y, _: fisher(x, y))
-    tests["both"] = lambda: min(1.0, 2 * min(p(upper), p(lower)))
-    tests["upper or raw"] = lambda: min(1.0, 2 * min(p(upper), p(raw)))
-    tests["lower or raw"] = lambda: min(1.0, 2 * min(p(lower), p(raw)))
-    return max(tests[rule]() for rule in rules(first, second, bad))
+    def block(about: float) -> float:
+        tests = {
+            "upper": lambda: p(upper, about), "lower": lambda: p(lower, about), "raw": lambda: p(raw),
+            "both": lambda: min(1.0, 2 * min(p(upper, about), p(lower, about))),
+            "upper or raw": lambda: min(1.0, 2 * min(p(upper, about), p(raw))),
+            "lower or raw": lambda: min(1.0, 2 * min(p(lower, about), p(raw))),
+        }  # fmt: skip
+        x, y = (tuple(v - about for v in group) for group in (first, second))
+        return max(tests[rule]() for rule in rules(x, y, bad))
+
+    commonest, off, zeros = max(times.values()), n - sum(sorted(times.values())[-2:]), times[0.0]
+    others = {value: number for value, number in times.items() if value != 0}
+    most, unseen = max(others.values(), default=0), [(np.nan, 0)]  # a value that bad rows have hidden altogether
+    found = []
+    if 10 * (off - m) < n:
+        for value, number in [*times.items(), *unseen]:
+            if 20 * (number + m) > 9 * n and number >= commonest - 2 * m:
+                found.append(1.0 if value != value else p(partial(off_block, sided=sided), value))
+    if 10 * (off + m) >= n:
+        if 10 * (zeros + m) >= n:
+            found.append(block(0.0))
+        if 10 * (zeros - m) < n and 3 * (most - m) < n:
+            found.append(p(raw))
+        for value, number in [*others.items(), *unseen] if 10 * (zeros - m) < n else []:
+            if 3 * (number + m) >= n and number >= most - 2 * m:
+                found.append(1.0 if value != value else block(value))
+    return max(found)
 
 
 def cut_below(values: Values) -> Values:

@@ -16,6 +16,7 @@ import numpy as np
 
 from sparsemean._data.source import Array, Source, as_dense
 from sparsemean._data.table import Table
+from sparsemean._evidence.common_values import READ_SHARE
 from sparsemean._evidence.counting.engines import Progress, engine_of
 from sparsemean._evidence.means import MeanContrast
 from sparsemean._evidence.ranks import A_TASK, REST, SELECTS_NOTHING, Contrast, EachTest, RankTest, exact_log_p
@@ -25,7 +26,7 @@ from sparsemean._kernels.groups import UNWANTED
 from sparsemean._kernels.memory_layout import count_threads, each
 from sparsemean._kernels.rounding import DOUBLE, Grid, difference, snapped
 from sparsemean._stats import effects
-from sparsemean._stats.arrays import dropna, namespace
+from sparsemean._stats.arrays import dropna, namespace, on_host
 from sparsemean._stats.decision import Allowed, Rule, probabilities, rejected
 from sparsemean._stats.group_ranks import critical_rank
 from sparsemean._util.plans import BadRows, Question, Shares, Side
@@ -145,8 +146,12 @@ class RankEvidence:
             end = start + test.n_features
             if hypotheses is None and case.max_replaced and test.n_features > A_TASK:
                 few, classes = test.by_class(bad.total)
-                out[start:end] = few.log_p(case, n_threads=count_threads(self.n_jobs))[classes]
-                out[start:end] = np.maximum(out[start:end], -np.inf if test.clean is None else test.clean)
+                threads = count_threads(self.n_jobs)
+                out[start:end] = few.log_p(case, n_threads=threads)[classes]
+                if test.clean is not None:
+                    again = test.told_by_values(case)
+                    out[start:end] = np.maximum(out[start:end], test.clean)
+                    out[start + again] = test.log_p(case, again, n_threads=threads)
             elif hypotheses is None:
                 out[start:end] = test.log_p(case, n_threads=count_threads(self.n_jobs))
             else:
@@ -202,7 +207,14 @@ def count(
             for test, tables in zip(tests, both, strict=True)
         ]
     exact = partial(exact_log_p, n_hypotheses=table.shape[1] * (n_tests or len(tests)), n_jobs=n_jobs)
-    return [replace(test, clean=exact(test, table, codes, within=within, question=question)) for test in tests]
+    for k, test in enumerate(tests):
+        log_p = exact(test, table, codes, within=within, question=question)
+        tests[k] = replace(test, clean=log_p)
+        tied = READ_SHARE * on_host(test.repeats).sum(axis=1) >= sum(test.contrast.rows)
+        at = np.flatnonzero(tied & (log_p <= np.log(question.level) + SELECTS_NOTHING))
+        if at.size:
+            tests[k] = tests[k].with_common(at, table, codes, within)
+    return tests
 
 
 def _tests_of(

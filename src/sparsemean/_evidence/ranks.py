@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._data.table import Table
+from sparsemean._evidence.common_values import MODE_SHARE, NOTHING_READ, CommonValues, read
 from sparsemean._evidence.worst_case import (
     DECIDED,
     LOWER,
@@ -27,6 +28,7 @@ from sparsemean._evidence.worst_case import (
     clean_bound,
     doubled_statistic,
     fisher,
+    fisher_bound,
     label_is_asked,
     rare_repeats,
     two_values,
@@ -127,6 +129,7 @@ class RankTest:
     """The counts with the first group moved down, and up, by the smallest effect that matters, where there is one."""
     clean: FloatArray | None = None
     """log p where no row is bad, see `exact_log_p`; None where that is not another test."""
+    common: CommonValues = NOTHING_READ
 
     @property
     def n_features(self) -> int:
@@ -183,7 +186,20 @@ class RankTest:
         repeats = xp.where(alone, xp.stack((alike, 0 * alike)), self.repeats.T)
         members, classes = column_classes(xp.concatenate((table.reshape(-1, repeats.shape[1]), repeats)))
         chosen = on_host((table[..., members], repeats[:, members]))
-        return replace(self, counts=chosen[0].T, repeats=chosen[1].T, clean=None), on_host(classes)
+        of_classes = replace(self, counts=chosen[0].T, repeats=chosen[1].T, clean=None, common=NOTHING_READ)
+        return of_classes, on_host(classes)
+
+    def told_by_values(self, case: WorstCase) -> IntArray:
+        """Return the features whose p depends on more than what tells classes apart: on how often values are there."""
+        counts, repeats = on_host((self.counts, self.repeats))
+        unknown = self.common.reach(np.arange(self.n_features), counts, repeats, sum(self.contrast.rows), case).unknown
+        return np.union1d(np.flatnonzero(unknown), self.common.features)
+
+    def with_common(self, at: IntArray, table: Table, codes: IntArray, within: IntArray) -> RankTest:
+        """Return the same, the values of some columns counted."""
+        n_strata = self.counts.shape[1]
+        groups = [self.contrast.rows_of(codes, within == h) for h in range(n_strata)]
+        return replace(self, common=CommonValues.of(read(table, at, groups), sum(self.contrast.rows), n_strata))
 
     def log_p(self, case: WorstCase, features: IntArray | None = None, *, n_threads: int = 1) -> FloatArray:
         """Return log p of ``features``, all by default. Where it is bounded it may be the goal of the case instead."""
@@ -206,12 +222,28 @@ class RankTest:
     def _largest(
         self, case: WorstCase, features: IntArray | None, n_threads: int, *, only_raw: bool = False
     ) -> FloatArray:
+        rows, asked = sum(self.contrast.rows), np.arange(self.n_features) if features is None else features
         there = slice(None) if features is None else namespace(self.counts).asarray(features)
         counts, repeats = on_host((self.counts[there], self.repeats[there]))
 
         def work(part: slice) -> FloatArray:
             wide, alike = counts[part].astype(np.int64), repeats[part].astype(np.int64)
-            return WorstCaseNull(wide, alike, sum(self.contrast.rows), case).log_p(only_raw=only_raw)
+            if only_raw:
+                return WorstCaseNull(wide, alike, rows, case).log_p(None, None)
+            zeros = wide[..., :2].sum() - wide[..., 2:6].sum()
+            if not (zeros or alike.any() or case.missing) and MODE_SHARE * (case.max_replaced + 1) < rows:
+                every = np.ones(len(wide), dtype=bool)  # no value is there twice, nor can have been often
+                return WorstCaseNull(wide, alike, rows, case).log_p(
+                    every & (REPEAT_SHARE * case.max_replaced >= rows), every
+                )
+            reach = self.common.reach(asked[part], wide, alike, rows, case)
+            out = np.where(reach.unknown & (self.clean is not None), 0.0, -np.inf)
+            at = np.flatnonzero(reach.fisher & (out[reach.owner] < 0.0))
+            np.maximum.at(out, reach.owner[at], fisher_bound(reach.counts[at], case))
+            at = np.flatnonzero((reach.block | reach.raw) & (out[reach.owner] < 0.0))
+            null = WorstCaseNull(reach.counts[at], reach.repeats[at], rows, case)
+            np.maximum.at(out, reach.owner[at], null.log_p(reach.block[at], reach.raw[at]))
+            return out
 
         tasks = [slice(k, k + A_TASK) for k in range(0, counts.shape[0], A_TASK)]
         threads = n_threads if counts.shape[0] >= THREADED else 1

@@ -14,6 +14,7 @@ from sparsemean._util.plans import BadRows, Side
 from sparsemean._util.records import FloatArray, IntArray
 
 Counted = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 LOG_2 = float(np.log(2.0))
 UPPER, LOWER, RAW = 0, 1, 2
 """The test on max(x, 0), on min(x, 0), and on x itself."""
@@ -71,18 +72,20 @@ class WorstCaseNull:
     rows: int
     case: WorstCase
 
-    def log_p(self, *, only_raw: bool = False) -> FloatArray:
-        """Return the largest log p of every rule that the bad rows could have led to; raw values alone if asked for."""
+    def log_p(self, block: Flags | None, raw: Flags | None) -> FloatArray:
+        """Return the largest log p of every rule that bad rows could have led to; None: that of raw values alone.
+
+        ``block`` says whether it may be that zeros are a block, ``raw`` whether it may be that nothing is.
+        """
         values, above, below = (self.counts[..., k : k + 2].sum(axis=(1, 2)) for k in (0, 2, 4))
         zeros = (self.counts[..., :2] - self.counts[..., 2:4] - self.counts[..., 4:6]).sum(axis=2)
         alike = self.repeats.sum(axis=1) + np.maximum(zeros - 1, 0).sum(axis=1)
         there, none, none_above = values > 0, below + self.case.max_replaced == 0, above + self.case.max_replaced == 0
-        if only_raw:  # where one group lies lower, labels enter how many values repeat: ties always count ½
+        if block is None or raw is None:  # where a group lies lower, labels enter how many repeat: ties always count ½
             return np.where(there, self._block(RAW, True, self.counts, np.zeros(there.size)), 0.0)
         (next_to_none, few, many), (hardly_any, some, most) = self._shares(below), self._shares(above)
-        block = REPEAT_SHARE * (zeros.sum(axis=1) + self.case.max_replaced) >= self.rows
         rules = {
-            (RAW, RAW): (REPEAT_SHARE * (zeros.sum(axis=1) - self.case.max_replaced) < self.rows) | (many & most),
+            (RAW, RAW): raw | (block & many & most),
             (UPPER, LOWER): block & (next_to_none | few) & (hardly_any | some) & ~none & ~none_above,
             (UPPER, UPPER): block & ((next_to_none & most) | none),
             (UPPER, RAW): block & few & most,
@@ -106,16 +109,14 @@ class WorstCaseNull:
             log_p = np.where(reached, np.maximum(log_p, both), log_p)
         return np.where(there, log_p, 0.0)
 
-    def _shares(self, values: IntArray) -> tuple[npt.NDArray[np.bool_], ...]:
+    def _shares(self, values: IntArray) -> tuple[Flags, ...]:
         """Say whether bad rows can have made the number of values next to nothing, few, or many."""
         least, most = values - self.case.max_replaced, values + self.case.max_replaced
         next_to_none = NONE_SHARE * least < self.rows
         few = (BLOCK_SHARE * least < self.rows) & (NONE_SHARE * most >= self.rows)
         return next_to_none, few, BLOCK_SHARE * most >= self.rows
 
-    def _rule(
-        self, kind: int, repeats: IntArray, counted: IntArray, wanted: npt.NDArray[np.bool_], price: FloatArray
-    ) -> FloatArray:
+    def _rule(self, kind: int, repeats: IntArray, counted: IntArray, wanted: Flags, price: FloatArray) -> FloatArray:
         """Return the larger log p of the two ways to count ties, where bad rows could have led to either.
 
         ``counted`` are the values that are not in the block, of which ``repeats`` repeat others.
@@ -170,7 +171,7 @@ class WorstCaseNull:
 
     def _reached(
         self, n1: IntArray, n2: IntArray, most: IntArray, w: IntArray, *, goal: FloatArray, halves: bool
-    ) -> npt.NDArray[np.bool_]:
+    ) -> Flags:
         """Say where the tails of every A, from ``most`` down, that bad rows could have left reach the goal."""
         m, out = self.case.max_replaced, np.full(w.size, -np.inf)
         for fewer in range(2 * m + 1):
@@ -222,7 +223,7 @@ def rare_repeats(n1: IntArray, n2: IntArray) -> IntArray:
     return most.astype(np.int64)  # type: ignore[no-any-return]
 
 
-def label_is_asked(counts: Counted, side: Side) -> npt.NDArray[np.bool_]:
+def label_is_asked(counts: Counted, side: Side) -> Flags:
     """Return whether it is the label that is to lie higher; of both sides it is the group that does, by all values.
 
     Of every test that side is looked at: what is the largest p of several tests is one of one side.
@@ -234,7 +235,7 @@ def label_is_asked(counts: Counted, side: Side) -> npt.NDArray[np.bool_]:
     return first
 
 
-def doubled_statistic(counts: Counted, kind: int, first: npt.NDArray[np.bool_], *, halves: bool) -> tuple[Counted, ...]:
+def doubled_statistic(counts: Counted, kind: int, first: Flags, *, halves: bool) -> tuple[Counted, ...]:
     """Return 2U of each stratum for the group that is asked for, A, and its size and the other's as the null has them.
 
     Ties of values that are not zero count ½ with ``halves``, else nothing; zeros tied with zeros always count ½ where
@@ -279,6 +280,25 @@ def fisher(side: Side, n1: IntArray, n2: IntArray, a1: IntArray, a2: IntArray) -
     groups = np.where(first, (n1, n2, a1), (n2, n1, a2))
     tails = [log_hypergeometric_tail(*row) for row in np.stack((*groups, a1 + a2), axis=1).tolist()]
     return np.minimum(0.0, np.array(tails) + math.log(side.number))
+
+
+def fisher_bound(counts: Counted, case: WorstCase) -> FloatArray:
+    """Return the largest log p of Fisher's test of rows off the block against those in it, one stratum.
+
+    A bad row of the group with more rows off it has left the block, one of the other has joined it. Which group is
+    asked for follows from where most rows off the block lie; of one side p is 1 if bad rows may have decided that.
+    """
+    from sparsemean._kernels.rank_tails import log_moved_tails
+
+    n, (above, below) = counts[:, 0, :2], (counts[:, 0, k : k + 2] for k in (2, 4))
+    lean = (above - below).sum(axis=1)
+    bad = np.array([case.bad.label, case.bad.reference])
+    order = np.where((label_is_asked(counts, case.side) == (lean >= 0))[:, np.newaxis], [0, 1], [1, 0])
+    n, off = (np.take_along_axis(part, order, axis=1) for part in (n, above + below))
+    out = np.empty(lean.size)
+    log_moved_tails(n, off[:, 0] - bad[order[:, 0]], off[:, 1] + bad[order[:, 1]], case.more, out)
+    unclear = (case.side is not Side.BOTH) & (np.abs(lean) <= 2 * case.max_replaced)
+    return np.where(unclear, 0.0, np.minimum(0.0, out + math.log(case.side.number)))
 
 
 def most_moved(n1: IntArray, n2: IntArray, bad: BadRows, *, missing: bool = False) -> IntArray:

@@ -36,6 +36,8 @@ NEAR, SEVERAL, ROUGHLY, ENOUGH = 1.5, 4, 0.1, 60
 so many rows: nobody minds."""
 ROUNDING = 1e-6
 """Added to the logarithm of what is computed: no transform is cut off, and no bound rounded, by more."""
+MOST_SPLITS = 32
+"""Splits of replaced rows between two groups that are looked at, at most."""
 BELOW = (0.6, 1.0, 1.6)
 """Where c lies below u for a bound, in units of the slope of a normal tail; the best of them is taken."""
 FARTHEST = 3.0
@@ -224,6 +226,25 @@ def log_hypergeometric_tail(n1: int, n2: int, a: int, A: int) -> float:
 
 
 @compiled(plain="itself")
+def log_moved_tails(n: Array, a: Array, b: Array, more: int, out: Array) -> None:
+    """Write log of the largest tail of a_i of n_i1 rows where b_i of n_i2 are, once ``more`` rows have been replaced.
+
+    Each of these lowers a or raises b. The tail rises with both, so of many splits of them a few bounds will do.
+    """
+    looks = min(more, MOST_SPLITS)
+    for i in range(a.size):
+        out[i] = -np.inf
+        for k in range(looks + 1 if looks == more else looks):
+            down = k if looks == more else (k + 1) * more // looks
+            up = more - (k if looks == more else k * more // looks)
+            first, second = a[i] - down, min(b[i] + up, n[i, 1])
+            if first <= 0 or first * float(n[i, 1]) <= second * float(n[i, 0]):
+                out[i] = 0.0
+                break
+            out[i] = max(out[i], log_hypergeometric_tail(n[i, 0], n[i, 1], first, first + second))
+
+
+@compiled(plain="itself")
 def log_beyond(
     n1: Array, n2: Array, A: Array, place: int, power: int, halves: bool, many: int, scratch: Array, lanes: Array
 ) -> float:  # fmt: skip
@@ -249,10 +270,15 @@ def log_tail(
     """Return log P(W ≥ w); or the best bound of that of every smaller A, each from a c that lies so far ``below`` w."""
     if below[0] == 0:
         return log_beyond(n1, n2, A, w, 1, halves, many, scratch, lanes)
-    best = np.inf
-    for look in range(below.size):
-        best = min(best, log_beyond(n1, n2, A, w - below[look], 2, False, many, scratch, lanes) - math.log(below[look]))
-    return best
+    best, chosen = np.inf, 0
+    for look in range(below.size):  # where sums are dear the closed bounds say which c is good
+        way = CLOSED if many == SUMMED and n1.size == 1 else many
+        bound = log_beyond(n1, n2, A, w - below[look], 2, False, way, scratch, lanes) - math.log(below[look])
+        if bound < best:
+            best, chosen = bound, look
+    if many != SUMMED or n1.size > 1:
+        return best
+    return log_beyond(n1, n2, A, w - below[chosen], 2, False, many, scratch, lanes) - math.log(below[chosen])
 
 
 @compiled(plain="itself")

@@ -1,0 +1,168 @@
+"""Values that many rows of a column share, and what bad rows could have made of them: which null, in two groups.
+
+Zeros are a block where they are many. In columns without many zeros the most frequent value is one if a third of the
+rows have it, and a column of hardly more than two values is tested by Fisher's test. Labels decide none of this; bad
+rows move every number by one each, so every value within their reach is looked at. See docs/guarantees.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean._data.table import Table
+from sparsemean._evidence.worst_case import REPEAT_SHARE, Counted, WorstCase
+from sparsemean._kernels.rounding import snapped
+from sparsemean._util.records import FloatArray, IntArray
+
+MODE_SHARE = 3
+"""A third of the rows: the most frequent value is the block where it has as many, and zeros are few."""
+OFF_SHARE = 10
+"""Fewer than a tenth of the rows have neither of the two most frequent values: these two are all that is compared."""
+KEPT_SHARE = 16
+"""Values of fewer rows than a sixteenth are not kept: if bad rows could have made one the block, p is 1."""
+READ_SHARE = 40
+"""Columns with fewer repeats among values other than zero need not be read: a bound will do."""
+Flags = npt.NDArray[np.bool_]
+
+
+class Frequent(NamedTuple):
+    """How many rows of some features have what value, or bounds of that: (features,) each."""
+
+    values: IntArray
+    zeros: IntArray
+    first: IntArray
+    """Rows with the most frequent value; at least so many."""
+    most: IntArray
+    """Rows with the most frequent one other than 0; at least so many."""
+    unkept: IntArray
+    """Rows with the most frequent one of those that are not kept; at most so many."""
+    off: tuple[IntArray, IntArray]
+    """Rows that have neither of the two most frequent values; at least, at most."""
+
+
+class Reach(NamedTuple):
+    """What bad rows could have led to: counts with zeros, or a frequent value, as the block, and their nulls."""
+
+    counts: Counted
+    repeats: Counted
+    owner: IntArray
+    """The feature of each of these."""
+    block: Flags
+    raw: Flags
+    fisher: Flags
+    unknown: Flags
+    """Of every feature, whether bad rows could have hidden a value that is not kept."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CommonValues:
+    """Columns whose values were counted, and counts of them with each frequent value in place of zero."""
+
+    features: IntArray
+    """The columns that were read, rising."""
+    often: IntArray
+    """(those, 4): rows with the most frequent value, with the next one, with the most frequent one that is not 0, and
+    with the most frequent one of those that are not kept."""
+    owner: IntArray
+    """The column of each value that is kept, rising, and how many rows have it."""
+    size: IntArray
+    counts: Counted
+    repeats: Counted
+
+    @classmethod
+    def of(cls, columns: Iterator[tuple[int, FloatArray, Counted]], rows: int, n_strata: int) -> CommonValues:
+        """Take columns: number, values, rising, and how many rows of either group have each: (strata, 2, values)."""
+        features, often, owner, size = list[int](), list[list[int]](), list[int](), list[int]()
+        counts, repeats = [np.empty((0, n_strata, 10), dtype=np.int64)], [np.empty((0, 2), dtype=np.int64)]
+        for feature, values, table in columns:
+            times = table.sum(axis=(0, 1))
+            kept = (values != 0) & (KEPT_SHARE * times >= rows)
+            groups = times, times[values != 0], times[(values != 0) & ~kept]
+            ranked = sorted(times.tolist(), reverse=True)
+            features.append(feature)
+            often.append([*(*ranked, 0, 0)[:2], *(int(part.max(initial=0)) for part in groups[1:])])
+            for at in np.flatnonzero(kept).tolist():
+                owner.append(feature)
+                size.append(int(times[at]))
+                counts.append(_counts_about(at, table)[np.newaxis])
+                alike = np.maximum(table.sum(axis=1) - 1, 0).sum(axis=0)  # within strata
+                repeats.append(np.array([[alike[at + 1 :].sum(), alike[:at].sum()]]))
+        found, sizes = np.array(features, dtype=np.intp), np.array(size, dtype=np.int64)
+        table = np.array(often, dtype=np.int64).reshape(-1, 4)
+        return cls(found, table, np.array(owner, np.intp), sizes, np.concatenate(counts), np.concatenate(repeats))
+
+    def frequent(self, features: IntArray, counts: Counted, repeats: Counted) -> Frequent:
+        """Return how often the values of features are there. Of columns that were not read e repeats give bounds."""
+        values, most = counts[..., :2].sum(axis=(1, 2)), repeats.sum(axis=1) + counts.shape[1]
+        zeros = values - counts[..., 2:6].sum(axis=(1, 2))
+        first, unkept, least_off = np.maximum(zeros, 1), most.copy(), values - np.maximum(zeros, 1) - most
+        most_off, most = values - first - 1, np.zeros(values.size, dtype=np.int64)
+        read = np.flatnonzero(np.isin(features, self.features))
+        if read.size:
+            first[read], second, most[read], unkept[read] = self.often[np.searchsorted(self.features, features[read])].T
+            least_off[read] = most_off[read] = values[read] - first[read] - second
+        return Frequent(values, zeros, first, most, unkept, (least_off, most_off))
+
+    def reach(self, features: IntArray, counts: Counted, repeats: Counted, rows: int, case: WorstCase) -> Reach:
+        """Return what bad rows could have led to, given the counts of some features, which rise."""
+        m, hidden = case.max_replaced, case.missing * case.max_replaced
+        values, zeros, first, most, unkept, off = self.frequent(features, counts, repeats)
+        two, others = OFF_SHARE * (off[0] - m) < rows, OFF_SHARE * (off[1] + m) >= rows
+        if counts.shape[1] > 1:  # strata do not add up to a table of two values
+            two, others = np.zeros_like(two), np.ones_like(others)
+        few_zeros = others & (REPEAT_SHARE * (zeros - m) < rows)
+
+        def may_be_first(size: IntArray, of: IntArray | slice = slice(None)) -> Flags:
+            enough = 2 * OFF_SHARE * (size + m) > OFF_SHARE * (values[of] - hidden) - rows
+            return np.asarray(two[of] & enough & (size >= first[of] - 2 * m))
+
+        def may_be_block(size: IntArray, of: IntArray | slice = slice(None)) -> Flags:
+            return np.asarray(few_zeros[of] & (MODE_SHARE * (size + m) >= rows) & (size >= most[of] - 2 * m))
+
+        place = np.searchsorted(features, self.owner)
+        kept = np.flatnonzero(np.append(features, -1)[place] == self.owner)
+        blocks, firsts = (may(self.size[kept], place[kept]) for may in (may_be_block, may_be_first))
+        some = blocks | firsts
+        kept, blocks, firsts = kept[some], blocks[some], firsts[some]
+        return Reach(
+            np.concatenate([counts, self.counts[kept].reshape(-1, *counts.shape[1:])]),
+            np.concatenate([repeats, self.repeats[kept]]),
+            np.append(np.arange(values.size), place[kept]),
+            np.append(others & (REPEAT_SHARE * (zeros + m) >= rows), blocks),
+            np.append(few_zeros & (MODE_SHARE * (most - m) < rows), np.zeros_like(blocks)),
+            np.append(may_be_first(zeros), firsts),
+            may_be_block(unkept) | may_be_first(unkept),
+        )
+
+
+def _counts_about(at: int, table: Counted) -> Counted:
+    """Return what `RankTest.counts` has of a column whose value ``at`` is the block, given the rows with each value."""
+    out = np.zeros((table.shape[0], 10), dtype=np.int64)
+    out[:, :2] = table.sum(axis=2)
+    for first, part in ((2, table[:, :, at + 1 :]), (4, table[:, :, :at])):
+        label, reference = part[:, 0], part[:, 1]
+        out[:, first : first + 2] = part.sum(axis=2)
+        out[:, first + 4] = np.sum(label * (np.cumsum(reference, axis=1) - reference), axis=1)
+        out[:, first + 5] = np.sum(label * reference, axis=1)
+    return out
+
+
+def read(
+    table: Table, features: IntArray, groups: list[tuple[IntArray, IntArray]]
+) -> Iterator[tuple[int, FloatArray, Counted]]:
+    """Yield features with their values, rising, and how many rows of the label and the reference have each."""
+    for columns, taken in table.source.takes_of(features):
+        for feature, column in zip(columns.tolist(), snapped(taken, table.source.grid).T, strict=True):
+            values, which = np.unique(column, return_inverse=True)
+            times = [[np.bincount(which[rows], minlength=values.size) for rows in pair] for pair in groups]
+            counted = np.array(times, dtype=np.int64)
+            there = (counted.sum(axis=(0, 1)) > 0) & ~np.isnan(values)
+            yield feature, values[there], counted[:, :, there]
+
+
+NOTHING_READ = CommonValues.of(iter(()), 0, 1)
