@@ -20,7 +20,7 @@ from sparsemean._evidence.common_values import READ_SHARE
 from sparsemean._evidence.counting.engines import Progress, engine_of
 from sparsemean._evidence.means import MeanContrast
 from sparsemean._evidence.ranks import A_TASK, REST, SELECTS_NOTHING, Contrast, EachTest, RankTest, exact_log_p
-from sparsemean._evidence.worst_case import WorstCase, most_moved
+from sparsemean._evidence.worst_case import ASKED, WorstCase, most_moved
 from sparsemean._kernels import centres
 from sparsemean._kernels.groups import UNWANTED
 from sparsemean._kernels.memory_layout import count_threads, each
@@ -111,38 +111,41 @@ class RankEvidence:
         """Return what bounds p once further rows of either group have been replaced."""
         return replace(self, allowed=allowed)
 
-    def along(self, steps: IntArray, at: IntArray) -> FloatArray:
-        """Return p of some hypotheses, each at a step of its own."""
+    def along(self, steps: IntArray, at: IntArray, asked: float = -np.inf) -> FloatArray:
+        """Return p of some hypotheses, each at a step of its own; or what is larger than an error where p is."""
         out = np.empty(at.size)
         for step in np.unique(steps).tolist():
             here = np.flatnonzero(steps == step)
             if self.allowed is None:
-                out[here] = self.log_p(self.at_share(Shares(*self.grid[[step, step]].tolist())), at[here])
+                out[here] = self.log_p(self.at_share(Shares(*self.grid[[step, step]].tolist())), at[here], asked=asked)
             else:
-                out[here] = self.log_p(self.allowed, at[here], more=step)
+                out[here] = self.log_p(self.allowed, at[here], more=step, asked=asked)
         return probabilities(out)
 
     def last(self, error: float, at: IntArray, above: IntArray | None = None) -> IntArray:
         """Return the last step with p ≤ ``error`` by halving; from known steps on the next one is tried first."""
         steps = self.grid.size if self.allowed is None else max(sum(test.contrast.rows) for test in self.tests) // 2 + 1
         low, high = np.full(at.size, -1) if above is None else above.copy(), np.full(at.size, steps - 1)
-        near = above is not None
+        near, asked = above is not None, float(np.log(max(error, 1e-300)))
         while (moving := np.flatnonzero(low < high)).size:
             middle = low[moving] + 1 if near else (low[moving] + high[moving] + 1) // 2
-            reached = self.along(middle, at[moving]) <= error
+            reached = self.along(middle, at[moving], asked) <= error
             low[moving[reached]], high[moving[~reached]], near = middle[reached], middle[~reached] - 1, False
         return low
 
-    def log_p(self, bads: Allowed, hypotheses: IntArray | None = None, *, more: int = 0) -> FloatArray:
+    def log_p(
+        self, bads: Allowed, hypotheses: IntArray | None = None, *, more: int = 0, asked: float = -np.inf
+    ) -> FloatArray:
         """Return log p of some hypotheses for so many bad rows of each test and ``more`` anywhere.
 
         Of all of them, by default, those that no look tells apart are looked at once.
         """
-        asked = np.arange(self.n_hypotheses) if hypotheses is None else hypotheses
-        order, start, out = np.argsort(asked, kind="stable"), 0, np.empty(asked.size)
-        rising, goal = asked[order], float(np.log(self.level / self.n_hypotheses)) - ROUNDING
+        chosen = np.arange(self.n_hypotheses) if hypotheses is None else hypotheses
+        order, start, out = np.argsort(chosen, kind="stable"), 0, np.empty(chosen.size)
+        rising, goal = chosen[order], float(np.log(self.level / self.n_hypotheses)) - ROUNDING
         for test, bad in zip(self.tests, bads, strict=True):
-            case = WorstCase(bad, more, self.side, self.missing, goal, float(np.log(self.level)) + SELECTS_NOTHING)
+            top = min(float(np.log(self.level)) + SELECTS_NOTHING, asked + ASKED if asked > -np.inf else np.inf)
+            case = WorstCase(bad, more, self.side, self.missing, goal, top, asked)
             end = start + test.n_features
             if hypotheses is None and case.max_replaced and test.n_features > A_TASK:
                 few, classes = test.by_class(bad.total)

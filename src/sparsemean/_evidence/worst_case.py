@@ -27,6 +27,8 @@ REPEAT_SHARE = 10
 null is that without. Fewer than a tenth of all are zero: zeros are values like others."""
 CLOSE = 2.0
 """By so much the logarithm of the bound may miss a goal that the largest tail itself reaches."""
+ASKED = 0.5
+"""By so much more than an error, in logarithms, what is approximate is larger than that."""
 DECIDED = 3.0
 """So far below the goal a bound of the tail in closed form will do: no rule asks for less, and it costs little."""
 MISSED = 0.1
@@ -51,6 +53,8 @@ class WorstCase:
     """What log p is where its bound misses that and the largest p-value reaches it."""
     top: float = 0.0
     """Where log p is larger it selects nothing, and need not be proved."""
+    asked: float = -np.inf
+    """A bound that is no larger will do, as no more is asked than whether p is."""
 
     @property
     def max_replaced(self) -> int:
@@ -146,11 +150,12 @@ class WorstCaseNull:
         sides, far = math.log(self.case.side.number), w.sum(axis=1) - 2 * moved
         place = far if kind == RAW or self.case.missing else far + self._saved(kind, counts)
         goal, top = self.case.goal - price - sides, self.case.top - price - sides
+        decided = np.maximum(goal - DECIDED, self.case.asked - price - sides)
         unknown = m > 0 and kind != RAW
         most = np.minimum(A + m, n1 + n2) if unknown else A
-        log_p = log_u_tails(n1, n2, most, place, bound=unknown, halves=halves, goal=goal - DECIDED, top=top)
+        log_p = log_u_tails(n1, n2, most, place, bound=unknown, halves=halves, goal=decided, top=top)
         if unknown and counts.shape[1] == 1 and m <= MOST_LOOKS:
-            at = np.flatnonzero((log_p > goal) & (log_p < goal + CLOSE) & ~gaps)
+            at = np.flatnonzero((log_p > np.maximum(goal, decided)) & (log_p < goal + CLOSE) & ~gaps)
             reached = at[self._reached(n1[at], n2[at], most[at], far[at], goal=goal[at], halves=halves)]
             log_p[reached] = goal[reached]  # and no less, or p could fall as m grows
         return np.minimum(0.0, log_p + sides)
@@ -196,7 +201,7 @@ def clean_bound(counts: Counted, case: WorstCase) -> FloatArray:
     sides, place = math.log(case.side.number), w.sum(axis=1) - 2 * r * n.max(axis=(1, 2))
     place = place - r * r // 2 if case.missing else place
     place = place - (rare_repeats(n[..., 0], n[..., 1]) + 1) ** 2 // 4  # where ties are rare then, none counts
-    goal, top = case.goal - sides, case.top - sides
+    goal, top = max(case.goal, case.asked) - sides, case.top - sides
     out = log_u_tails(n1, n2, A, place, bound=False, halves=True, goal=goal, top=top)
     block = (n.sum(axis=2) - counts[..., 2:6].sum(axis=2) > 1).any(axis=1)
     at = np.flatnonzero((out > goal) & block & (not case.missing))

@@ -38,6 +38,8 @@ ROUNDING = 1e-6
 """Added to the logarithm of what is computed: no transform is cut off, and no bound rounded, by more."""
 MOST_SPLITS = 32
 """Splits of replaced rows between two groups that are looked at, at most."""
+WELL_BEYOND = 1.5
+"""So far above what need not be proved a bound in closed form stands as it is."""
 BELOW = (0.6, 1.0, 1.6)
 """Where c lies below u for a bound, in units of the slope of a normal tail; the best of them is taken."""
 FARTHEST = 3.0
@@ -316,6 +318,14 @@ def log_tails(
         for look in range(below.size if bound else 0):
             far = min(BELOW[look] * variance / (w[f] - mean), FARTHEST * math.sqrt(variance))
             below[look] = max(1, int(far))
+        if bound and strata == 1:
+            surplus = ROUNDING + LGAMMA * logs
+            closed = log_tail(n1[f], n2[f], A[f], w[f], below, False, CLOSED, scratch, lanes) + surplus
+            if goal[f] < closed < top[f] + WELL_BEYOND:
+                summed = log_tail(n1[f], n2[f], A[f], w[f], below, False, SUMMED, scratch, lanes) + surplus
+                closed = max(goal[f], min(closed, summed))
+            out[f] = min(0.0, closed)
+            continue
         inside = halves and not bound and strata == 1 and A[f, 0] < rows  # each lump is doubled by itself
         factor = LOG_2 if halves and not bound else 0.0
         rough = log_tail(n1[f], n2[f], A[f], w[f], below, inside, many, scratch, lanes)
