@@ -262,9 +262,9 @@ def log_tails(
     """Write log P(W ≥ w), 0 where w is not above the mean; (items, strata) sizes and A, the rest an item each.
 
     It may be approximate where it is larger than ``top``; elsewhere it is proved never to be too small, and may be the
-    ``goal`` where it is less. With ``bound`` also that of every smaller A; with ``halves`` that of values of which some
-    are equal and their pairs count ½ each. That is at most twice as large, and no larger than a bound, as U is then a
-    mean of U without ties.
+    ``goal`` where it is less; where the goal is above 0 it is a closed bound. With ``bound`` also that of every smaller
+    A; with ``halves`` that of values of which some are equal and their pairs count ½ each. That is at most twice as
+    large, and no larger than a bound, as U is then a mean of U without ties.
     """
     strata, longest = n1.shape[1], 3
     for f in range(n1.shape[0]):
@@ -292,10 +292,11 @@ def log_tails(
             below[look] = max(1, int(far))
         inside = halves and not bound and strata == 1 and A[f, 0] < rows  # each lump is doubled by itself
         factor = LOG_2 if halves and not bound else 0.0
-        rough = log_tail(n1[f], n2[f], A[f], w[f], below, inside, many, scratch, lanes)
-        out[f] = min(0.0, rough + surplus + (0.0 if inside else factor))
-        if out[f] > top[f]:
-            continue
+        if goal[f] <= 0.0:
+            rough = log_tail(n1[f], n2[f], A[f], w[f], below, inside, many, scratch, lanes)
+            out[f] = min(0.0, rough + surplus + (0.0 if inside else factor))
+            if out[f] > top[f]:
+                continue
         surplus, closed = ROUNDING + LGAMMA * logs, 0.0
         if strata == 1:
             closed = log_tail(n1[f], n2[f], A[f], w[f], below, False, CLOSED, scratch, lanes) + surplus + factor
