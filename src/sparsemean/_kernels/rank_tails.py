@@ -246,12 +246,18 @@ def log_beyond(
 def log_tail(
     n1: Array, n2: Array, A: Array, w: int, below: Array, halves: bool, many: int, scratch: Array, lanes: Array
 ) -> float:
-    """Return log P(W ≥ w); or the best bound of that of every smaller A, each from a c that lies so far ``below`` w."""
+    """Return log P(W ≥ w); or the best bound of that of every smaller A, each from a c that lies so far ``below`` w.
+
+    The c of the best one is put first: a dearer way, later on, is gone with that one alone.
+    """
     if below[0] == 0:
         return log_beyond(n1, n2, A, w, 1, halves, many, scratch, lanes)
     best = np.inf
-    for look in range(below.size):
-        best = min(best, log_beyond(n1, n2, A, w - below[look], 2, False, many, scratch, lanes) - math.log(below[look]))
+    for look in range(1 if many == SUMMED else below.size):
+        value = log_beyond(n1, n2, A, w - below[look], 2, False, many, scratch, lanes) - math.log(below[look])
+        if value < best:
+            best = value
+            below[0], below[look] = below[look], below[0]
     return best
 
 
@@ -286,20 +292,20 @@ def log_tails(
             continue
         near = strata == 1 and A[f, 0] < rows and rows >= ENOUGH
         near = near and (w[f] - mean) * (w[f] - mean) < NEAR * NEAR * variance
-        many, surplus = (SEVERAL, ROUGHLY) if near else (MANY, ROUNDING)
+        many, roughly = (SEVERAL, ROUGHLY) if near else (MANY, ROUNDING)
         for look in range(below.size if bound else 0):
             far = min(BELOW[look] * variance / (w[f] - mean), FARTHEST * math.sqrt(variance))
             below[look] = max(1, int(far))
         inside = halves and not bound and strata == 1 and A[f, 0] < rows  # each lump is doubled by itself
         factor = LOG_2 if halves and not bound else 0.0
-        if goal[f] <= 0.0:
-            rough = log_tail(n1[f], n2[f], A[f], w[f], below, inside, many, scratch, lanes)
-            out[f] = min(0.0, rough + surplus + (0.0 if inside else factor))
-            if out[f] > top[f]:
-                continue
         surplus, closed = ROUNDING + LGAMMA * logs, 0.0
         if strata == 1:
             closed = log_tail(n1[f], n2[f], A[f], w[f], below, False, CLOSED, scratch, lanes) + surplus + factor
+        if goal[f] <= 0.0:  # after the bound, for the c that is best by this one is the one of the exact tail
+            rough = log_tail(n1[f], n2[f], A[f], w[f], below, inside, many, scratch, lanes)
+            out[f] = min(0.0, rough + roughly + (0.0 if inside else factor))
+            if out[f] > top[f]:
+                continue
         if closed > goal[f]:
             few = inside and rows < 2 * LARGE  # no lump is approximated
             way = LARGE if few else SUMMED
