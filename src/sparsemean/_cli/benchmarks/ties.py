@@ -9,13 +9,13 @@ import numpy as np
 
 from sparsemean._cli.benchmarks import timing
 from sparsemean._cli.benchmarks.timing import FloatMatrix, Row, best_times
-from sparsemean._util.records import FloatArray, IntArray
+from sparsemean._util.records import IntArray
 
 ROWS = {False: 400, True: 200}
 FEATURES = {False: 5000, True: 500}
 MANY_ROWS, N_SIGNALS, N_LABELS = 5, 50, 5
 """Times as many rows, and a fifth of the features, with several labels."""
-Draw = Callable[[np.random.Generator, FloatArray, tuple[int, int]], FloatMatrix]
+Draw = Callable[[np.random.Generator, FloatMatrix, tuple[int, int]], FloatMatrix]
 MORE = 0.3
 """More of what a value is likely to be in one group, in features that differ."""
 SHAPES: dict[str, Draw] = {
