@@ -204,3 +204,29 @@ def tails_of(law: Law, places: npt.ArrayLike) -> Floats:
 def tails_of_sum(one: Law, other: Law, places: npt.ArrayLike) -> Floats:
     """Return P(W₁ + W₂ ≥ place), without the law of the sum."""
     return np.array([one[1] @ tails_of(other, place - one[0]) for place in np.atleast_1d(places)])
+
+
+# Whole numbers: how many groups there are with each sum, the digits of one large number.
+
+
+def counted_log_tails(strata: Sequence[tuple[Sequence[int], Sequence[int], int]], places: Sequence[int]) -> Floats:
+    """Return log P(W ≥ place) of the sum of the scores of rows that are drawn, by counting.
+
+    A stratum has scores, how many rows have each of them, and how many rows are drawn.
+    """
+    groups = math.prod(comb(sum(times), drawn) for _, times, drawn in strata)
+    width = groups.bit_length() // 8 + 1
+    product = 1
+    for scores, times, drawn in strata:
+        ways = [1] + [0] * drawn
+        for score, number in zip(scores, times, strict=True):
+            for _ in range(number):
+                for a in range(drawn, 0, -1):
+                    ways[a] += ways[a - 1] << (8 * width * score)
+        product *= ways[drawn]
+    digits = product.to_bytes((product.bit_length() + 7) // 8, "little")
+    above = np.zeros(len(digits) // width + 2, dtype=object)
+    for k in range(len(digits) // width, -1, -1):
+        above[k] = above[k + 1] + int.from_bytes(digits[k * width : (k + 1) * width], "little")
+    assert above[0] == groups
+    return np.array([math.log(above[place]) - math.log(groups) for place in places])

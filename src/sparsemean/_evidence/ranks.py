@@ -59,6 +59,8 @@ WINDOW = math.log(100.0)
 """Of more, under Holm's rule, those up to a hundred times its first threshold: others may be too large."""
 SELECTS_NOTHING = math.log(1.02)
 """By so much more than the level, a p-value may be approximate."""
+BOUNDED = 1.0
+"""No bound misses that goal."""
 SMALL, MARGIN, OFF = 200, math.log(1.2), math.log(4.0)
 """By so much a normal approximation may be off, and where no more than so many rows are there. There it is not shown,
 and of no more hypotheses all tails are exact."""
@@ -325,37 +327,43 @@ class Observed(NamedTuple):
         w, _, own, other = doubled_statistic(counts, RAW, first, halves=True)
         return cls(counts, repeats, first, w, own, other)
 
-    def log_tails(self, goal: float, reach: float, top: float) -> tuple[FloatArray, Flags, Flags]:
-        """Return log of tails, never too small up to ``top``, which of them may be far off, and where zeros are tied.
+    def kinds(self) -> tuple[IntArray, Flags, Flags]:
+        """Return which law each feature has, whether ties are more than rare, and whether zeros are tied.
 
-        Zeros at one end have their law if the other values are distinct. Ties that are rare count against rejection;
-        others cost twice the tail. A closed bound will do where it is below the ``goal``.
+        Zeros at one end have their law if the other values are distinct. Ties that are rare count against rejection.
         """
         above, below = (self.counts[..., k : k + 2].sum(axis=(1, 2)) for k in (2, 4))
         block = (self.own + self.other - self.counts[..., 2:6].sum(axis=2) > 1).any(axis=1)
         kinds = np.where(block & (below == 0), UPPER, np.where(block & (above == 0), LOWER, RAW))
         rare = rare_repeats(self.own, self.other)
         tied = (self.repeats.sum(axis=1) > np.where(block, 0, rare)) | (block & (kinds == RAW))
-        out = np.empty(tied.size)
-        for kind in (UPPER, LOWER, RAW):
-            for halves in (False, True):
-                at = np.flatnonzero((kinds == kind) & (tied == halves))
-                w, A, n1, n2 = doubled_statistic(self.counts[at], kind, self.first[at], halves=halves)
-                if at.size:
-                    w = w.sum(axis=1)
-                    first = top if reach < top else goal
-                    tails = log_u_tails(n1, n2, A, w, bound=False, halves=halves, goal=first, top=top)
-                    again = np.flatnonzero((tails > goal) & (tails <= reach) & (reach < top))
-                    asked = n1[again], n2[again], A[again], w[again]
-                    tails[again] = log_u_tails(*asked, bound=False, halves=halves, goal=goal, top=top)
-                    out[at] = tails
-        return out, tied, block
+        return kinds, tied, block
 
-    def deviations(self, cubes: FloatArray) -> FloatArray:
-        """Return by how many standard deviations U is off its mean, given Σ t³ − t over the levels of each stratum."""
+    def log_tails(self, kind: int, at: IntArray, goal: float, reach: float, top: float, *, halves: bool) -> FloatArray:
+        """Return log of the tails of some features of a kind, never too small up to ``top``.
+
+        A closed bound will do where it is below the ``goal``. Ties cost twice the tail, with ``halves``: of zeros and
+        ties together there is the lesser of two closed bounds, for the tail given all ties is less dear than others.
+        """
+        w, A, n1, n2 = doubled_statistic(self.counts[at], kind, self.first[at], halves=halves)
+        cheap, w = halves and kind != RAW, w.sum(axis=1)
+        first = BOUNDED if cheap else top if reach < top else goal
+        tails = log_u_tails(n1, n2, A, w, bound=False, halves=halves, goal=first, top=top)
+        if cheap:
+            again = np.flatnonzero(tails > reach)
+            raw = self.log_tails(RAW, at[again], goal, reach, top, halves=True)
+            tails[again] = np.minimum(tails[again], raw)
+            return tails
+        again = np.flatnonzero((tails > goal) & (tails <= reach) & (reach < top))
+        asked = n1[again], n2[again], A[again], w[again]
+        tails[again] = log_u_tails(*asked, bound=False, halves=halves, goal=goal, top=top)
+        return tails
+
+    def near(self, cubes: FloatArray) -> FloatArray:
+        """Return about the logarithm of the tail, by the normal law, given Σ t³ − t over the levels of each stratum."""
         n, pairs = np.maximum(self.own + self.other, 2).astype(np.float64), (self.own * self.other).astype(np.float64)
         variance = np.sum(pairs / (12 * n * (n - 1)) * np.maximum(n**3 - n - cubes, 0.0), axis=1)
-        return np.asarray(np.sum(0.5 * (self.w - pairs), axis=1) / np.sqrt(np.maximum(variance, 1e-300)))
+        return log_normal(np.sum(0.5 * (self.w - pairs), axis=1) / np.sqrt(np.maximum(variance, 1e-300)))
 
     def cubes(self) -> FloatArray:
         """Return about what Σ t³ − t is, rather too much: t² is told by the pairs that are tied."""
@@ -386,33 +394,33 @@ def exact_log_p(
     seen = Observed.of(few, np.arange(few.n_features), side)
     reach = level if every or question.selection.startswith("fdr") else min(level, goal + WINDOW)
     decided, top = -math.inf if every else goal - sides - DECIDED, level + SELECTS_NOTHING - sides
-    tails, tied, block = seen.log_tails(decided, reach - sides if reach < level else top, top)
-    log_p = sides + tails[classes]
-    undecided = (tied | block)[classes] if every else tied[classes] & (log_p > goal)
-    two, *groups = on_host(two_values(test.counts, test.repeats))
-    if two.size:
-        log_p[two], undecided[two] = fisher(side, *groups), False
-    at = np.flatnonzero(undecided)
-    if not at.size:
-        return np.minimum(0.0, log_p)
-    seen = Observed.of(test, at, side)
     small = (seen.own + seen.other).sum(axis=1) <= SMALL
     margin = np.where(small, OFF if n_hypotheses > SMALL else np.inf, MARGIN)
-    near = sides + log_normal(seen.deviations(seen.cubes()))
-    log_p[at] = np.where((near > level + margin) & ~small, near, log_p[at])
-    open_ = (near <= reach + margin) & (near < np.inf)
-    at, margin = at[open_], margin[open_]
+    near = sides + seen.near(seen.cubes())
+    kinds, tied, block = seen.kinds()
+    given = tied | (block & every)  # all ties, where p may be at the level
+    log_p, far = np.minimum(0.0, near), near > level + margin
+    bounded = np.where(given & ~far, not every, ~(tied | block) | small | ~far)
+    for kind in (UPPER, LOWER, RAW):
+        for halves in (False, True):
+            own = np.flatnonzero(bounded & (kinds == kind) & (tied == halves))
+            if own.size:
+                limit = reach - sides if reach < level else top
+                log_p[own] = sides + seen.log_tails(kind, own, decided, limit, top, halves=halves)
+    open_ = given & (near <= reach + margin) & (near < np.inf) & (every | (log_p > goal))
+    log_p, open_, margin = log_p[classes], open_[classes], margin[classes]
+    two, *groups = on_host(two_values(test.counts, test.repeats))
+    if two.size:
+        log_p[two], open_[two] = fisher(side, *groups), False
+    at = np.flatnonzero(open_)
     rows = [np.concatenate(test.contrast.rows_of(codes, within == h)) for h in range(test.counts.shape[1])]
-    for columns, values in table.source.takes_of(at):
-        some, spare = Observed.of(test, columns, side), margin[np.isin(at, columns)]
+    for columns, values in table.source.takes_of(at) if at.size else ():
+        some = Observed.of(test, columns, side)
         levels = [[_levels(x[here]) for here in rows] for x in snapped(values, table.source.grid).T]
         cubes = np.array([[float(np.sum(times**3 - times)) for _, times in of_column] for of_column in levels])
-        near = sides + log_normal(some.deviations(cubes))
-        log_p[columns] = np.where((near > level + spare) & (spare == MARGIN), near, log_p[columns])
-        wanted = np.flatnonzero((near <= reach + spare) & (near < np.inf)).tolist()
+        wanted = np.flatnonzero(every | (sides + some.near(cubes) <= reach + margin[columns])).tolist()
         tail: Callable[[int], float] = partial(_log_tail, some, levels)
-        found = sides + np.array(list(each(tail, wanted, count_threads(n_jobs))))
-        log_p[columns[wanted]] = np.fmin(log_p[columns[wanted]], found)  # both are bounds of one tail
+        log_p[columns[wanted]] = sides + np.array(list(each(tail, wanted, count_threads(n_jobs))))
     return np.minimum(0.0, log_p)
 
 

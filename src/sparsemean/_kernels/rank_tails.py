@@ -269,18 +269,19 @@ def log_beyond(
 def log_tail(
     n1: Array, n2: Array, A: Array, w: int, below: Array, halves: bool, many: int, scratch: Array, lanes: Array
 ) -> float:
-    """Return log P(W ≥ w); or the best bound of that of every smaller A, each from a c that lies so far ``below`` w."""
+    """Return log P(W ≥ w); or the best bound of that of every smaller A, each from a c that lies so far ``below`` w.
+
+    The c of the best one is put first: a dearer way, later on, is gone with that one alone.
+    """
     if below[0] == 0:
         return log_beyond(n1, n2, A, w, 1, halves, many, scratch, lanes)
-    best, chosen = np.inf, 0
-    for look in range(below.size):  # where sums are dear the closed bounds say which c is good
-        way = CLOSED if many == SUMMED and n1.size == 1 else many
-        bound = log_beyond(n1, n2, A, w - below[look], 2, False, way, scratch, lanes) - math.log(below[look])
-        if bound < best:
-            best, chosen = bound, look
-    if many != SUMMED or n1.size > 1:
-        return best
-    return log_beyond(n1, n2, A, w - below[chosen], 2, False, many, scratch, lanes) - math.log(below[chosen])
+    best = np.inf
+    for look in range(1 if many == SUMMED else below.size):
+        value = log_beyond(n1, n2, A, w - below[look], 2, False, many, scratch, lanes) - math.log(below[look])
+        if value < best:
+            best = value
+            below[0], below[look] = below[look], below[0]
+    return best
 
 
 @compiled(plain="itself")
@@ -290,9 +291,9 @@ def log_tails(
     """Write log P(W ≥ w), 0 where w is not above the mean; (items, strata) sizes and A, the rest an item each.
 
     It may be approximate where it is larger than ``top``; elsewhere it is proved never to be too small, and may be the
-    ``goal`` where it is less. With ``bound`` also that of every smaller A; with ``halves`` that of values of which some
-    are equal and their pairs count ½ each. That is at most twice as large, and no larger than a bound, as U is then a
-    mean of U without ties.
+    ``goal`` where it is less; where the goal is above 0 it is a closed bound. With ``bound`` also that of every smaller
+    A; with ``halves`` that of values of which some are equal and their pairs count ½ each. That is at most twice as
+    large, and no larger than a bound, as U is then a mean of U without ties.
     """
     strata, longest = n1.shape[1], 3
     for f in range(n1.shape[0]):
@@ -314,7 +315,7 @@ def log_tails(
             continue
         near = strata == 1 and A[f, 0] < rows and rows >= ENOUGH
         near = near and (w[f] - mean) * (w[f] - mean) < NEAR * NEAR * variance
-        many, surplus = (SEVERAL, ROUGHLY) if near else (MANY, ROUNDING)
+        many, roughly = (SEVERAL, ROUGHLY) if near else (MANY, ROUNDING)
         for look in range(below.size if bound else 0):
             far = min(BELOW[look] * variance / (w[f] - mean), FARTHEST * math.sqrt(variance))
             below[look] = max(1, int(far))
@@ -328,13 +329,14 @@ def log_tails(
             continue
         inside = halves and not bound and strata == 1 and A[f, 0] < rows  # each lump is doubled by itself
         factor = LOG_2 if halves and not bound else 0.0
-        rough = log_tail(n1[f], n2[f], A[f], w[f], below, inside, many, scratch, lanes)
-        out[f] = min(0.0, rough + surplus + (0.0 if inside else factor))
-        if out[f] > top[f]:
-            continue
         surplus, closed = ROUNDING + LGAMMA * logs, 0.0
         if strata == 1:
             closed = log_tail(n1[f], n2[f], A[f], w[f], below, False, CLOSED, scratch, lanes) + surplus + factor
+        if goal[f] <= 0.0:  # after the bound, for the c that is best by this one is the one of the exact tail
+            rough = log_tail(n1[f], n2[f], A[f], w[f], below, inside, many, scratch, lanes)
+            out[f] = min(0.0, rough + roughly + (0.0 if inside else factor))
+            if out[f] > top[f]:
+                continue
         if closed > goal[f]:
             few = inside and rows < 2 * LARGE  # no lump is approximated
             way = LARGE if few else SUMMED

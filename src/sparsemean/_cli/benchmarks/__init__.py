@@ -44,6 +44,7 @@ CASES = {
     "small": "speed.small",
     "sparse": "speed.sparse_matrix",
     "start": "files.start",
+    "ties": "ties.ties",
 }
 """Module and function of each benchmark, loaded when it is run."""
 
