@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from shlex import quote
 from typing import IO, Protocol
@@ -20,22 +22,37 @@ from sparsemean._data.dialect import (
     Recoder,
     cells_of,
     dialect_of,
+    is_numeral,
     swapped,
 )
-from sparsemean._data.repeats import MOST_LOOKED_AT, Layout, doubts, layout_of, not_numeric, note_left_out, repeated
+from sparsemean._data.foreign import FEATURE_WORDS, FIRST_BYTES, TEXTS, look_like_features, refusal
+from sparsemean._data.repeats import (
+    MOST_LOOKED_AT,
+    Layout,
+    doubts,
+    layout_of,
+    not_numeric,
+    note_left_out,
+    of_columns_and_others,
+    repeated,
+)
 from sparsemean._data.source import Array, Dense
 from sparsemean._data.table import FileContext, Names, ReadOptions, Table, as_names, check_feature_names
+from sparsemean._data.turned import TextTurned, options_of_rows
 from sparsemean._kernels import cells, compiling
 from sparsemean._kernels.memory_layout import cut
+from sparsemean._util.checks import list_names
 from sparsemean._util.files import Unpacked
-from sparsemean.errors import InputError
+from sparsemean.errors import InputError, together
 
 Refused = dict[int, tuple[str, str]]
 """Columns that hold no numbers: what they hold, and where it is seen."""
 ENDS = re.compile(rb"\r\n|\n|\r")
 HINT = re.compile(rb'"?sep=([,;|\t])"?[\r\n]+', re.I)
 """What Excel writes, and honours, above the names."""
-BREAKS = re.compile(rb"[\r\n]*")
+BREAKS, MANY_BREAKS = re.compile(rb"[\r\n]*"), re.compile(rb"[\r\n]+")
+NAMES_FEATURES = re.compile(f"{FEATURE_WORDS.pattern}|name|id$", re.I)
+"""What a first column of numbers is called that names features, where these are in rows."""
 UNNAMED_ID = "the first column, which has no name, was read as the names of the rows"
 UNNAMED_LEFT_OUT = "the first column, which has no name, was left out"
 NUMBERED = "the first line was read as names of columns, though it holds values; --no-header reads it as a row"
@@ -215,10 +232,14 @@ class Text:
     def table(self, wanted: ReadOptions, usual: str = ",") -> Table:
         """Read everything."""
         wanted.refuse("layer", "dataset", kind="text")
-        self.recode = Recoder(wanted.encoding, self.opened.name)
+        self.recode, self.na = Recoder(wanted.encoding, self.opened.name), wanted.na
         lines, end = self._first_lines()
         if self.hint and wanted.sep is None and (sign := self.hint[1].decode()) in lines[0]:
             wanted = replace(wanted, sep=sign)
+        if (begins := self.text[:99].lstrip(b'"')).startswith(FIRST_BYTES):
+            raise refusal(self.opened.name, next(known for first, known in TEXTS.items() if begins.startswith(first)))
+        if wanted.transpose:
+            return self._turned(lines, wanted, usual)
         found = understand(lines, usual, wanted, self.opened)
         self.signs = [found.dialect.separator.encode()]
         first = self.text if found.labels is None else self.text[end:]
@@ -239,9 +260,54 @@ class Text:
             raise InputError("FILE", "have rows", f"{self.opened.name} with one line")
         return self._finished(found, bad, dropped)
 
+    def _turned(self, lines: list[str], wanted: ReadOptions, usual: str) -> Table:
+        """Read a text with features in rows: its columns are taken for lines.
+
+        The first column has the names of features if it holds text or is called so; others that hold text are none.
+        What is selected or dropped are columns as they lie, where there are any of that name, else rows.
+        """
+        while not self.ended:
+            self._read_more()
+        of_columns, of_rows = options_of_rows(replace(wanted, transpose=False))
+        names = understand(lines, usual, replace(of_columns, select=(), drop=()), self.opened).layout.names
+        select, drop = (of_columns_and_others(names, patterns) for patterns in (wanted.select, wanted.drop))
+        found = understand(lines, usual, replace(of_columns, select=select[0], drop=drop[0]), self.opened)
+        layout, sign, named = found.layout, found.dialect.separator, found.labels is not None
+        rows = [cells_of(line, sign) for line in lines[named:]]
+        columns, name = layout.features[: layout.features.size - found.spare].tolist(), layout.of_rows.get("id")
+        known = {*cells.MEANT, *wanted.na}
+        texts = [
+            k for k in columns
+            if 2 * sum(len(row) > k and not (is_numeral(row[k]) or row[k] in known) for row in rows) > len(rows)
+        ]  # fmt: skip
+        if name is None and columns[0] == 0 and (0 in texts or (named and NAMES_FEATURES.search(names[0]))):
+            name = 0
+        out = {names[column]: "" for column in texts if column != name}
+        columns = [column for column in columns if column != name and column not in texts]
+        if not columns:
+            raise InputError("FILE", "have columns of numbers, one a sample", f"none in {self.opened.name}")
+        text = MANY_BREAKS.sub(b"\n", self.text).strip(b"\n") + b"\n"
+        if len(cells_of(lines[0], sign)) < len(names):  # nothing above the names of rows, or at the end of the first
+            text = text.replace(b"\n", sign.encode() + b"\n", 1) if found.spare else sign.encode() + text
+        turned = TextTurned(text, sign, self.opened)
+        turned.choose(name, columns, named=named)
+        self.text, decimal = b"", "," if found.dialect.decimal == "," else wanted.decimal
+        written = replace(
+            of_rows, select=select[1], drop=drop[1], header=named or name is not None, sep=sign, decimal=decimal,
+            encoding="utf-8", na=wanted.na, drop_text=wanted.drop_text,
+        )  # fmt: skip
+        table = Text(turned, self.opened).table(written, usual)
+        said = [*self._judged(found), *found.notes, *([note_left_out(out, "")] if out else []), *table.notes]
+        return replace(table, notes=tuple(note for note in said if note not in (UNNAMED_ID, UNNAMED_LEFT_OUT)))
+
+    def _judged(self, found: Heading) -> list[str]:
+        """Say how the text was read, where that was judged."""
+        judged, encoded = " and ".join(found.dialect.judged), self.recode.note
+        return [f"read as {encoded or 'text'}" + (f" with {judged}" if judged else "")] if judged or encoded else []
+
     def _begin(self, found: Heading, text: bytes) -> Refused:
         """Read the first lines below a heading, and return columns that hold no numbers."""
-        self.text, self.rows, self.numerals = text, 0, Numerals(found.dialect, len(found.layout.names))
+        self.text, self.rows, self.numerals = text, 0, Numerals(found.dialect, len(found.layout.names), self.na)
         self.values = np.empty((self._most_lines(found), found.layout.features.size))
         self.texts, self.held = [[] for _ in found.texts], 0
         self.roles = np.full(len(found.layout.names), cells.SKIPPED, dtype=np.int64)
@@ -259,15 +325,31 @@ class Text:
 
     def _refusal(self, found: Heading, bad: Refused) -> InputError:
         """Refuse columns that hold no numbers; whoever drops them is told of gaps in the others at once."""
-        others = np.isin(found.layout.features, sorted(bad), invert=True)
-        gaps = bool(np.isnan(self.values[: self.rows, others]).any())
-        columns = {found.layout.names[column]: kind for column, (kind, _) in sorted(bad.items())}
-        return not_numeric("FILE", columns, bad[min(bad)][1], gaps=gaps)
+        names, faults = found.layout.names, list[InputError]()
+        cells_of_first = [*self.numerals.words.get(0, ())] if found.labels is not None else []
+        if cells_of_first and (FEATURE_WORDS.search(names[0]) or look_like_features(cells_of_first)):
+            got = f"what may be names of features in column {names[0]!r} ({list_names(cells_of_first, 2)})"
+            faults.append(InputError("FILE", "have samples in rows", got, "if they are, add --transpose"))
+        strays = {column: words for column in sorted(bad) if (words := self.numerals.strays(column))}
+        if strays:
+            where = [f"{names[column]!r} ({bad[column][1]})" for column in strays]
+            options = " ".join(f"--na {quote(word)}" for word in dict.fromkeys(chain(*strays.values())))
+            got = f"text among the numbers in {list_names(where)}"
+            faults.append(InputError("FILE", "have numbers or gaps there", got, f"if gaps are meant, add {options}"))
+        columns = {names[column]: kind for column, (kind, _) in sorted(bad.items()) if column not in strays}
+        if columns:
+            others = np.isin(found.layout.features, sorted(bad), invert=True)
+            gaps = not strays and bool(np.isnan(self.values[: self.rows, others]).any())
+            first = next(where for column, (_, where) in sorted(bad.items()) if column not in strays)
+            faults.append(not_numeric("FILE", columns, first, gaps=gaps))
+        return together(faults)
 
     def _finished(self, found: Heading, bad: Refused, dropped: dict[str, str]) -> Table:
         """Return the table, without the columns of ``bad``."""
         layout = found.layout
         values, names, notes = self.values[: self.rows], found.labels, found.notes
+        for number in (float(cell) for cell in self.na if NUMBER.fullmatch(cell)):
+            values[values == number] = np.nan
         if found.spare and values.shape[1] > 1 and np.isnan(values[:, -1]).all():  # a separator at the end of lines
             values, names, notes = values[:, :-1], None if names is None else names[:-1], (*notes, SPARE)
         if bad:
@@ -278,17 +360,15 @@ class Text:
                 raise InputError("FILE", "have columns left to look at", f"none of {len(layout.names)}")
         kept = {column: layout.names[column] for column in layout.features.tolist() if column not in bad}
         texts = dict(zip(found.texts, self.texts, strict=True))
-        labels = {option: _labels(texts[at]) for option, at in layout.of_rows.items() if option != "id"}
+        labels = {option: _labels(texts[at], self.na) for option, at in layout.of_rows.items() if option != "id"}
         ids = texts[layout.of_rows["id"]] if "id" in layout.of_rows else None
         subjects = (repeated(layout.names[at], texts[at]) for at in layout.watched)
         called = [*([ids] if ids else []), *(texts[at] for at in (*layout.watched, *found.halves))]
-        judged, encoded = " and ".join(found.dialect.judged), self.recode.note
-        written = f"read as {encoded or 'text'}" + (f" with {judged}" if judged else "")
         return Table(
             Dense(values),
             names,
             (
-                *([written] if judged or encoded else []),
+                *(self._judged(found) if found.dialect.judged or self.recode.note else ()),
                 *notes,
                 *([note_left_out(dropped)] if dropped else []),
                 *self.numerals.notes(kept),
@@ -414,10 +494,10 @@ class Text:
         self.values[: self.rows] = old
 
 
-def _labels(texts: list[str]) -> Array:
-    """Return labels as whole numbers if all are written so, else as text, those not there as NaN."""
-    if all(WHOLE.fullmatch(text) for text in set(texts)):
+def _labels(texts: list[str], na: Collection[str]) -> Array:
+    """Return labels as whole numbers if all are written so, else as text, those not there, or ``na``, as NaN."""
+    if all(WHOLE.fullmatch(text) and text not in na for text in set(texts)):
         return np.array(texts).astype(np.int64)
     out = np.empty(len(texts), dtype=object)
-    out[:] = [np.nan if not text or text in cells.MISSING else text for text in texts]
+    out[:] = [np.nan if not text or text in cells.MISSING or text in na else text for text in texts]
     return out
