@@ -222,8 +222,10 @@ def _shares(
     _context: click.Context, parameter: click.Parameter, value: object
 ) -> str | float | tuple[float, ...] | None:
     """Return a share, as a number or in percent, one for each of two groups with a comma between, or "auto"."""
-    if value is None or is_auto(value):
-        return None if value is None else AUTO
+    if value is None or isinstance(value, float):
+        return value
+    if is_auto(value):
+        return AUTO
     shares = tuple(_share(part.strip(), parameter.opts[-1]) for part in str(value).split(","))
     return shares if len(shares) > 1 else shares[0]
 
@@ -276,7 +278,15 @@ def seed_option(about: str) -> Option:
 
 def level_option(about: str = "Error rate of the selection, as 0.05 or 5%.") -> Option:
     """Return the option that names the error rate."""
-    return click.option("--level", metavar="SHARE", default="0.05", show_default=True, callback=_shares, help=about)
+    return click.option(
+        "--level",
+        type=click.UNPROCESSED,
+        metavar="SHARE",
+        default=0.05,
+        show_default=True,
+        callback=_shares,
+        help=about,
+    )
 
 
 refinement_options = combine_options(

@@ -267,9 +267,8 @@ def _refuse_others(context: click.Context, wanted: ReadOptions) -> None:
     for name in ONE_SAMPLE if compared else COMPARISON:
         drawing = name == "random_state" and (wanted.subject or wanted.pairs or params["target"] == "mean")
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE and not drawing:
-            raise InputError(
-                flags[name], "be left out with --group" if compared else "come with --group", repr(params[name])
-            )
+            value = " ".join(params[name]) if isinstance(params[name], tuple) else params[name]
+            raise InputError(flags[name], "be left out with --group" if compared else "come with --group", repr(value))
     if not compared and isinstance(params["contamination"], tuple):
         raise InputError("--contamination", "be one number without --group", params["contamination"])
     if params["vs"] not in (None, "rest", "each", "pairs"):

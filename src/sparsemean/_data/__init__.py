@@ -130,8 +130,9 @@ def open_file(path: str | Path, wanted: ReadOptions = NOTHING) -> Table:
     path = Path(path)
     if str(path) == "-":
         opened = FileContext("standard input", "text with commas")
+        text = _function("turned.TextOfFeatures" if wanted.transpose else "csv.Text")(sys.stdin.buffer, opened)
         with opened.reading():
-            return _looked_at(_function("csv.Text")(sys.stdin.buffer, opened).table(wanted), wanted, opened)
+            return _looked_at(text.table(wanted), wanted, opened)
     endings = [ending for ending in READERS if path.name.lower().endswith(ending)]
     if not endings:
         refuse_known(path)
@@ -150,11 +151,13 @@ def open_file(path: str | Path, wanted: ReadOptions = NOTHING) -> Table:
     except OSError as error:
         raise unreadable(path, error) from error
     opened = FileContext(path.name, KINDS.get(ending, f"{ending.removesuffix('.gz')} file"), before.size)
-    as_it_lies, of_rows = wanted, NOTHING
-    if wanted.transpose and kind not in ("csv", "excel"):
+    as_it_lies, of_rows, read = wanted, NOTHING, READERS[ending]
+    if wanted.transpose and kind == "csv":
+        read = "turned.read_text"
+    elif wanted.transpose and kind != "excel":
         as_it_lies, of_rows = _function("turned.options_of_rows")(wanted)
     with opened.reading():
-        table: Table = _function(READERS[ending])(path, as_it_lies, opened)
+        table: Table = _function(read)(path, as_it_lies, opened)
         if as_it_lies is not wanted:
             table = _function("turned.turned")(table, of_rows, lazily=kind != "frames")
     return replace(_looked_at(table, wanted, opened), file=before)

@@ -22,7 +22,6 @@ from sparsemean._data.dialect import (
     Recoder,
     cells_of,
     dialect_of,
-    is_numeral,
     swapped,
 )
 from sparsemean._data.foreign import FEATURE_WORDS, FIRST_BYTES, TEXTS, look_like_features, refusal
@@ -33,12 +32,10 @@ from sparsemean._data.repeats import (
     layout_of,
     not_numeric,
     note_left_out,
-    of_columns_and_others,
     repeated,
 )
 from sparsemean._data.source import Array, Dense
 from sparsemean._data.table import FileContext, Names, ReadOptions, Table, as_names, check_feature_names
-from sparsemean._data.turned import TextTurned, options_of_rows
 from sparsemean._kernels import cells, compiling
 from sparsemean._kernels.memory_layout import cut
 from sparsemean._util.checks import list_names
@@ -50,9 +47,7 @@ Refused = dict[int, tuple[str, str]]
 ENDS = re.compile(rb"\r\n|\n|\r")
 HINT = re.compile(rb'"?sep=([,;|\t])"?[\r\n]+', re.I)
 """What Excel writes, and honours, above the names."""
-BREAKS, MANY_BREAKS = re.compile(rb"[\r\n]*"), re.compile(rb"[\r\n]+")
-NAMES_FEATURES = re.compile(f"{FEATURE_WORDS.pattern}|name|id$", re.I)
-"""What a first column of numbers is called that names features, where these are in rows."""
+BREAKS = re.compile(rb"[\r\n]*")
 UNNAMED_ID = "the first column, which has no name, was read as the names of the rows"
 UNNAMED_LEFT_OUT = "the first column, which has no name, was left out"
 NUMBERED = "the first line was read as names of columns, though it holds values; --no-header reads it as a row"
@@ -204,13 +199,13 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
-def read_csv(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
-    """Read a .csv, .tsv or .txt file, or one of them in .gz."""
+def read_csv(path: Path, wanted: ReadOptions, opened: FileContext, kind: type[Text] | None = None) -> Table:
+    """Read a .csv, .tsv or .txt file, or one of them in .gz, as a ``kind`` of text."""
     if opened.size == 0:  # files that the kernel makes up have no size, and some of them no end
         raise opened.broken("nothing in it")
     with path.open("rb") as raw:
         file: Readable = Unpacked(raw, opened.check_held) if path.name.lower().endswith(".gz") else raw
-        return Text(file, opened, raw).table(wanted, "," if opened.kind == ".csv file" else "\t")
+        return (kind or Text)(file, opened, raw).table(wanted, "," if opened.kind == ".csv file" else "\t")
 
 
 class Readable(Protocol):
@@ -239,7 +234,7 @@ class Text:
         if (begins := self.text[:99].lstrip(b'"')).startswith(FIRST_BYTES):
             raise refusal(self.opened.name, next(known for first, known in TEXTS.items() if begins.startswith(first)))
         if wanted.transpose:
-            return self._turned(lines, wanted, usual)
+            return self.turned(lines, wanted, usual)
         found = understand(lines, usual, wanted, self.opened)
         self.signs = [found.dialect.separator.encode()]
         first = self.text if found.labels is None else self.text[end:]
@@ -260,45 +255,9 @@ class Text:
             raise InputError("FILE", "have rows", f"{self.opened.name} with one line")
         return self._finished(found, bad, dropped)
 
-    def _turned(self, lines: list[str], wanted: ReadOptions, usual: str) -> Table:
-        """Read a text with features in rows: its columns are taken for lines.
-
-        The first column has the names of features if it holds text or is called so; others that hold text are none.
-        What is selected or dropped are columns as they lie, where there are any of that name, else rows.
-        """
-        while not self.ended:
-            self._read_more()
-        of_columns, of_rows = options_of_rows(replace(wanted, transpose=False))
-        names = understand(lines, usual, replace(of_columns, select=(), drop=()), self.opened).layout.names
-        select, drop = (of_columns_and_others(names, patterns) for patterns in (wanted.select, wanted.drop))
-        found = understand(lines, usual, replace(of_columns, select=select[0], drop=drop[0]), self.opened)
-        layout, sign, named = found.layout, found.dialect.separator, found.labels is not None
-        rows = [cells_of(line, sign) for line in lines[named:]]
-        columns, name = layout.features[: layout.features.size - found.spare].tolist(), layout.of_rows.get("id")
-        known = {*cells.MEANT, *wanted.na}
-        texts = [
-            k for k in columns
-            if 2 * sum(len(row) > k and not (is_numeral(row[k]) or row[k] in known) for row in rows) > len(rows)
-        ]  # fmt: skip
-        if name is None and columns[0] == 0 and (0 in texts or (named and NAMES_FEATURES.search(names[0]))):
-            name = 0
-        out = {names[column]: "" for column in texts if column != name}
-        columns = [column for column in columns if column != name and column not in texts]
-        if not columns:
-            raise InputError("FILE", "have columns of numbers, one a sample", f"none in {self.opened.name}")
-        text = MANY_BREAKS.sub(b"\n", self.text).strip(b"\n") + b"\n"
-        if len(cells_of(lines[0], sign)) < len(names):  # nothing above the names of rows, or at the end of the first
-            text = text.replace(b"\n", sign.encode() + b"\n", 1) if found.spare else sign.encode() + text
-        turned = TextTurned(text, sign, self.opened)
-        turned.choose(name, columns, named=named)
-        self.text, decimal = b"", "," if found.dialect.decimal == "," else wanted.decimal
-        written = replace(
-            of_rows, select=select[1], drop=drop[1], header=named or name is not None, sep=sign, decimal=decimal,
-            encoding="utf-8", na=wanted.na, drop_text=wanted.drop_text,
-        )  # fmt: skip
-        table = Text(turned, self.opened).table(written, usual)
-        said = [*self._judged(found), *found.notes, *([note_left_out(out, "")] if out else []), *table.notes]
-        return replace(table, notes=tuple(note for note in said if note not in (UNNAMED_ID, UNNAMED_LEFT_OUT)))
+    def turned(self, lines: list[str], wanted: ReadOptions, usual: str) -> Table:
+        """Read a text with features in rows, as `turned.TextOfFeatures` does."""
+        raise NotImplementedError
 
     def _judged(self, found: Heading) -> list[str]:
         """Say how the text was read, where that was judged."""
@@ -330,12 +289,15 @@ class Text:
         if cells_of_first and (FEATURE_WORDS.search(names[0]) or look_like_features(cells_of_first)):
             got = f"what may be names of features in column {names[0]!r} ({list_names(cells_of_first, 2)})"
             faults.append(InputError("FILE", "have samples in rows", got, "if they are, add --transpose"))
-        strays = {column: words for column in sorted(bad) if (words := self.numerals.strays(column))}
+        each = [(column, self.numerals.strays(column)) for column in sorted(bad)] if found.labels is not None else []
+        strays = {column: words for column, words in each if words}
         if strays:
-            where = [f"{names[column]!r} ({bad[column][1]})" for column in strays]
+            where = list_names([f"{names[column]!r} ({bad[column][1]})" for column in strays])
             options = " ".join(f"--na {quote(word)}" for word in dict.fromkeys(chain(*strays.values())))
-            got = f"text among the numbers in {list_names(where)}"
-            faults.append(InputError("FILE", "have numbers or gaps there", got, f"if gaps are meant, add {options}"))
+            number = f"{len(strays)} columns:" if len(strays) > 1 else "column"
+            got = f"text in {number} {where} among numbers"
+            advice = f"if it stands for missing values, add {options}, else leave out with --drop-text"
+            faults.append(InputError("FILE", "have numeric columns only", got, advice))
         columns = {names[column]: kind for column, (kind, _) in sorted(bad.items()) if column not in strays}
         if columns:
             others = np.isin(found.layout.features, sorted(bad), invert=True)

@@ -336,9 +336,9 @@ class Numerals:
         return {column: ("text" if "text" in kinds[column] else "dates", self.first[column]) for column in kinds}
 
     def strays(self, column: int) -> list[str]:
-        """Return the few words that stand in a column of numbers, nothing where it is none or decimals are in doubt."""
+        """Return the few words that stand in a column of numbers, nothing where it is none or they may be numbers."""
         words = [*self.words.get(column, ())]
-        clear = len(words) <= MOST_WORDS and "--decimal" not in self.first.get(column, "")
+        clear = len(words) <= MOST_WORDS and not any(map(str.isdigit, "".join(words)))
         return words if clear and self.has_numbers(column) else []
 
     def has_numbers(self, column: int) -> bool:

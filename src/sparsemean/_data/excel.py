@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING
 from sparsemean._data.csv import Text
 from sparsemean._data.dialect import IN_GROUPS, NUMBER
 from sparsemean._data.table import FileContext, ReadOptions, Table
+from sparsemean._data.turned import TextOfFeatures
 from sparsemean._util.checks import list_names
 from sparsemean.errors import InputError, require
 
@@ -55,7 +56,8 @@ def read_excel(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
             sheet, notes = _sheet(book.worksheets, wanted.dataset, opened)
             lines = SheetLines(sheet, opened, max(SMALL_SHEET, unpacked))
             as_written = replace(wanted, dataset=None, sep=",", decimal=".", encoding="utf-8")
-            table = Text(lines, opened).table(as_written)
+            kind = TextOfFeatures if wanted.transpose else Text
+            table = kind(lines, opened).table(as_written)
     return replace(table, notes=(*notes, *lines.notes, *table.notes))
 
 

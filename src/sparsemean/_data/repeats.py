@@ -344,17 +344,15 @@ def chosen(names: Sequence[str], wanted: ReadOptions) -> IntArray:
     >>> chosen(["user", "clicks", "cost", "age"], ReadOptions(id="user", drop=("c*",)))
     array([3])
     """
-    listed, faults, found = f"it has {list_names(names)}", list[InputError](), list[npt.NDArray[np.bool_]]()
-    for option, name in wanted.of_rows.items():
-        if name not in names:
-            faults.append(InputError(f"--{option}", "name a column of the file", repr(name), listed))
+    found, one, more = list[npt.NDArray[np.bool_]](), "name a column of the file", "name columns of the file"
+    faults = [(f"--{option}", one, name) for option, name in wanted.of_rows.items() if name not in names]
     for argument, patterns in (("--select", wanted.select), ("--drop", wanted.drop)):
         each = [_matching(names, pattern) for pattern in patterns]
-        unknown = [pattern for pattern, these in zip(patterns, each, strict=True) if not these.any()]
-        faults += [InputError(argument, "name columns of the file", repr(pattern), listed) for pattern in unknown]
+        faults += [(argument, more, pattern) for pattern, these in zip(patterns, each, strict=True) if not these.any()]
         found.append(np.any([np.zeros(len(names), dtype=bool), *each], axis=0))
     if faults:
-        raise together(faults)
+        listed = f"it has {list_names([*filter(None, names)]) or 'none'}"
+        raise together([InputError(argument, rule, repr(name), listed) for argument, rule, name in faults])
     apart = set(wanted.of_rows.values())
     keep = np.array([name not in apart for name in names], dtype=bool) & ~found[1]
     keep &= found[0] | (not wanted.select)

@@ -209,8 +209,12 @@ class ReadOptions(TextOptions):
     def refuse(self, *fields: str, kind: str) -> None:
         """Refuse choices that a kind of file has no meaning for."""
         for option in fields:
-            if getattr(self, option):
-                raise InputError(f"--{option}", f"be left out for {kind}", repr(getattr(self, option)))
+            if value := getattr(self, option):
+                raise InputError(
+                    f"--{option}",
+                    f"be left out for {kind}",
+                    repr(" ".join(value) if isinstance(value, tuple) else value),
+                )
 
 
 NOTHING = ReadOptions()

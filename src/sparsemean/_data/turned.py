@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._data.repeats import layout_of
+from sparsemean._data import csv
+from sparsemean._data.csv import UNNAMED_ID, UNNAMED_LEFT_OUT, Text, understand
+from sparsemean._data.dialect import cells_of, is_numeral
+from sparsemean._data.foreign import FEATURE_WORDS
+from sparsemean._data.repeats import layout_of, note_left_out, of_columns_and_others
 from sparsemean._data.source import Array, Dense, Source, Subset
 from sparsemean._data.table import FileContext, ReadOptions, Table
-from sparsemean._kernels.cells import QUOTE
+from sparsemean._kernels.cells import MEANT, QUOTE
+from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
     from sparsemean._data.source import Block
 
+MANY_BREAKS = re.compile(rb"[\r\n]+")
+NAMES_FEATURES = re.compile(f"{FEATURE_WORDS.pattern}|name|id$", re.I)
+"""What a first column of numbers is called that names features."""
 LOOKED_AT_ONCE = 8_000_000
 """Bytes in which ends of cells are looked for together."""
 
@@ -114,3 +124,53 @@ def turned(table: Table, wanted: ReadOptions, *, lazily: bool) -> Table:
         named, source=Subset(source, layout.features) if labels else source,
         feature_names=named.feature_names[layout.features], groups=labels.pop("group", None), columns=labels,
     )  # fmt: skip
+
+
+class TextOfFeatures(Text):
+    """A text with features in rows and samples in columns."""
+
+    def turned(self, lines: list[str], wanted: ReadOptions, usual: str) -> Table:
+        """Read a text with features in rows: its columns are taken for lines.
+
+        The first column has the names of features if it holds text or is called so; others that hold text are none.
+        What is selected or dropped are columns as they lie, where there are any of that name, else rows.
+        """
+        while not self.ended:
+            self._read_more()
+        of_columns, of_rows = options_of_rows(replace(wanted, transpose=False))
+        names = understand(lines, usual, replace(of_columns, select=(), drop=()), self.opened).layout.names
+        select, drop = (of_columns_and_others(names, patterns) for patterns in (wanted.select, wanted.drop))
+        found = understand(lines, usual, replace(of_columns, select=select[0], drop=drop[0]), self.opened)
+        layout, sign, named = found.layout, found.dialect.separator, found.labels is not None
+        rows = [cells_of(line, sign) for line in lines[named:]]
+        columns, name = layout.features[: layout.features.size - found.spare].tolist(), layout.of_rows.get("id")
+        known = {*MEANT, *wanted.na}
+        texts = [
+            k for k in {0, *columns}
+            if 2 * sum(len(row) > k and not (is_numeral(row[k]) or row[k] in known) for row in rows) > len(rows)
+        ]  # fmt: skip
+        called = 0 in texts or (named and NAMES_FEATURES.search(names[0]))
+        if name is None and called and (0 in columns or select[0]):
+            name = 0
+        out = {names[column]: "" for column in texts if column in columns and column != name}
+        columns = [column for column in columns if column != name and column not in texts]
+        if not columns:
+            raise InputError("FILE", "have columns of numbers, one a sample", f"none in {self.opened.name}")
+        text = MANY_BREAKS.sub(b"\n", self.text).strip(b"\n") + b"\n"
+        if len(cells_of(lines[0], sign)) < len(names):  # nothing above the names of rows, or at the end of the first
+            text = text.replace(b"\n", sign.encode() + b"\n", 1) if found.spare else sign.encode() + text
+        turned = TextTurned(text, sign, self.opened)
+        turned.choose(name, columns, named=named)
+        self.text, decimal = b"", "," if found.dialect.decimal == "," else wanted.decimal
+        written = replace(
+            of_rows, select=select[1], drop=drop[1], header=named or name is not None, sep=sign, decimal=decimal,
+            encoding="utf-8", na=wanted.na, drop_text=wanted.drop_text,
+        )  # fmt: skip
+        table = Text(turned, self.opened).table(written, usual)
+        said = [*self._judged(found), *found.notes, *([note_left_out(out, "")] if out else []), *table.notes]
+        return replace(table, notes=tuple(note for note in said if note not in (UNNAMED_ID, UNNAMED_LEFT_OUT)))
+
+
+def read_text(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
+    """Read a .csv, .tsv or .txt file, or one of them in .gz, with features in rows."""
+    return csv.read_csv(path, wanted, opened, TextOfFeatures)
