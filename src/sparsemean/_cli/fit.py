@@ -135,10 +135,9 @@ def fit_command(
         raise InputError("--quiet", "be left out with --verbose", "both")
     if every and not out and json_file is None:
         raise InputError("--all", "come with --out or --json", "neither", "name a file: --out FILE.csv")
-    wanted = common_options.read_options(options)
+    wanted = replace(common_options.read_options(options), drop_empty=True)
     if wanted.na and context.get_parameter_source("missing") is not ParameterSource.COMMANDLINE:
         options["missing"] = "omit"
-    wanted = replace(wanted, drop_empty=options["missing"] == "raise")
     _refuse_others(context, wanted)
     annotated = out is not None and out.suffix.lower() == ".h5ad"
     if out is not None and annotated and file.suffix.lower() != ".h5ad":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-from sparsemean._data.foreign import LONGEST, SAMPLES, refuse_known, wrong_way
+from sparsemean._data.foreign import LONGEST, SAMPLES, refuse_known_path, wrong_way
 from sparsemean._data.repeats import MOST_NAMES, named_as_groups, repeated, row_numbers, says_groups
 from sparsemean._data.source import Dense
 from sparsemean._data.table import (
@@ -135,7 +135,7 @@ def open_file(path: str | Path, wanted: ReadOptions = NOTHING) -> Table:
             return _looked_at(text.table(wanted), wanted, opened)
     endings = [ending for ending in READERS if path.name.lower().endswith(ending)]
     if not endings:
-        refuse_known(path)
+        refuse_known_path(path)
         raise InputError("FILE", f"end in {', '.join(READERS)}", repr(path.name))
     ending = max(endings, key=len)
     refuse_endless(path)

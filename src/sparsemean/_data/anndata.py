@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from sparsemean._data import chunked, hdf5, table
 from sparsemean._data.chunked import MakeSource, StoredArray, StoredGroup, is_group, pick, source_of
-from sparsemean._data.foreign import TENX, refusal
+from sparsemean._data.foreign import refuse_known
 from sparsemean._data.matrices import read_sparse
 from sparsemean._data.repeats import chosen, likely, repeated
 from sparsemean._data.source import Array, Source, Subset
@@ -150,7 +150,7 @@ def read_stored(
         if not grouped:
             wanted.refuse("dataset", kind=f"{lone} that are no group")
         elif wanted.dataset is None and "matrix" in root and "barcodes" in getattr(root["matrix"], "keys", list)():
-            raise refusal(opened.name, (TENX[0], "scanpy.read_10x_h5({!r}).write_h5ad({!r})", TENX[1]))
+            refuse_known(opened.name, "10x h5")
         matrix = pick(root, wanted.dataset, opened) if grouped else root
     source, notes = source_of(matrix, opened, dense), remarks(matrix)
     return _annotated(root, source, notes, wanted, opened) if annotated else Table(source, notes=notes)

@@ -24,7 +24,7 @@ from sparsemean._data.dialect import (
     dialect_of,
     swapped,
 )
-from sparsemean._data.foreign import FEATURE_WORDS, FIRST_BYTES, TEXTS, look_like_features, refusal
+from sparsemean._data.foreign import FEATURE_WORDS, FIRST_BYTES, look_like_features, refuse_known
 from sparsemean._data.repeats import (
     MOST_LOOKED_AT,
     Layout,
@@ -232,7 +232,7 @@ class Text:
         if self.hint and wanted.sep is None and (sign := self.hint[1].decode()) in lines[0]:
             wanted = replace(wanted, sep=sign)
         if (begins := self.text[:99].lstrip(b'"')).startswith(FIRST_BYTES):
-            raise refusal(self.opened.name, next(known for first, known in TEXTS.items() if begins.startswith(first)))
+            refuse_known(self.opened.name, begins.decode(errors="replace"))
         if wanted.transpose:
             return self.turned(lines, wanted, usual)
         found = understand(lines, usual, wanted, self.opened)

@@ -384,8 +384,8 @@ def with_unique_names(table: Table) -> Table:
         seen.add(name)
         taken.add(names[k])
     changed = [k for k, name in enumerate(table.feature_names) if name != names[k]]
-    shown = list_names([f"{table.feature_names[k]!r} in column {k}: {names[k]!r}" for k in changed], 3)
-    note = f"{pluralize(len(changed), 'name')} of features were empty or there already, and made unique: {shown}"
+    shown = list_names([f"{table.feature_names[k]!r} in column {k} is {names[k]!r}" for k in changed], 3)
+    note = f"feature names that were empty or taken were made unique: {shown}"
     return replace(table, feature_names=as_names(names), notes=(*table.notes, note))
 
 

@@ -52,10 +52,11 @@ class TextTurned:
         ends = np.concatenate([*self._ends()])
         at_breaks = np.flatnonzero(np.frombuffer(text, np.uint8)[ends] == ord("\n"))
         widths = np.diff(at_breaks, prepend=-1)
-        if (odd := np.flatnonzero(widths != widths[-1])).size:
-            row = int(odd[0])
-            why = f"line {row + 1} has {widths[row]} cell(s) where the last line has {widths[-1]}"
-            raise opened.broken(why if not text.count(b'"') % 2 else "a quote that is never closed")
+        if text.count(b'"') % 2:
+            raise opened.broken("a quote that is never closed")
+        if (odd := np.flatnonzero(widths != widths[0])).size:
+            count, row = widths[odd[0]], odd[0] - 1
+            raise opened.broken(f"row {row} has {count} cell(s) where the first line has {widths[0]}")
         self.ends: npt.NDArray[np.int64] = ends.reshape(-1, widths[0])
         self.lines: Iterator[bytes] = iter(())
 
@@ -149,7 +150,9 @@ class TextOfFeatures(Text):
             k for k in {0, *columns}
             if 2 * sum(len(row) > k and not (is_numeral(row[k]) or row[k] in known) for row in rows) > len(rows)
         ]  # fmt: skip
-        called = 0 in texts or (named and NAMES_FEATURES.search(names[0]))
+        first = [row[0] for row in rows if row]
+        numbers = all(map(str.isdigit, first)) and len({*first}) == len(first)
+        called = 0 in texts or (named and numbers and NAMES_FEATURES.search(names[0]))
         if name is None and called and (0 in columns or select[0]):
             name = 0
         out = {names[column]: "" for column in texts if column in columns and column != name}
