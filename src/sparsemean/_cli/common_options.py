@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
+from click.core import ParameterSource
 
 from sparsemean._util.checks import AUTO, is_auto
 from sparsemean.errors import InputError, visible
@@ -238,29 +239,29 @@ file_options = combine_options(
     click.option("--dataset", "--sheet", metavar="NAME", help="Which array or sheet of a file."),
     click.option("--drop-text", is_flag=True, help="Leave out all columns that hold no numbers."),
     click.option(
-        "--transpose",
-        is_flag=True,
-        help="Features are in rows, samples in columns: --id, --select and --drop "
-        "name columns of the file, --group and the like rows. It is read into memory whole.",
+        "--transpose", is_flag=True,
+        help="Features are in rows: --id, --select and --drop name columns as they lie, --group and the like rows. The "
+        "table is held in memory whole.",
     ),
     click.option(
-        "--na",
-        multiple=True,
-        metavar="TEXT",
-        help="This cell of a text is a missing value, with --missing omit unless that is given; repeats allowed.",
+        "--na", multiple=True, metavar="TEXT",
+        help="What stands for a missing value in a text; implies --missing omit; repeats allowed.",
     ),
     click.option("--header/--no-header", default=None, help="Whether a text's first line names columns."),
     click.option("--sep", metavar="SIGN", help="What stands between columns of a text: ; , | tab  [default: judged]."),
     click.option("--decimal", metavar="SIGN", help="Decimal mark of a text: . or ,  [default: judged]."),
     click.option("--encoding", metavar="NAME", help="Encoding of a text: utf-8, utf-16, cp1252  [default: judged]."),
-)
+)  # fmt: skip
 """What of a file is meant, and how it is written."""
 
 
 def read_options(options: dict[str, Any]) -> ReadOptions:
-    """Take those of ``options`` that are about the file."""
+    """Take those of ``options`` that are about the file; who says what stands for gaps wants them passed over."""
     from sparsemean._data.table import ReadOptions
 
+    source = click.get_current_context().get_parameter_source("missing")
+    if options["na"] and source is ParameterSource.DEFAULT:
+        options["missing"] = "omit"
     names = [field.name for field in fields(ReadOptions) if field.name in options]
     return ReadOptions(**{name: options.pop(name) for name in names})
 
@@ -279,14 +280,9 @@ def seed_option(about: str) -> Option:
 def level_option(about: str = "Error rate of the selection, as 0.05 or 5%.") -> Option:
     """Return the option that names the error rate."""
     return click.option(
-        "--level",
-        type=click.UNPROCESSED,
-        metavar="SHARE",
-        default=0.05,
-        show_default=True,
-        callback=_shares,
+        "--level", type=click.UNPROCESSED, metavar="SHARE", default=0.05, show_default=True, callback=_shares,
         help=about,
-    )
+    )  # fmt: skip
 
 
 refinement_options = combine_options(

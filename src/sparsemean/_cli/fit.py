@@ -52,10 +52,9 @@ NEARLY_ALL, MANY = 0.8, 10
 @common_options.file_options
 @click.option("--group", metavar="COLUMN", help="Compare the groups of rows that this column names.")
 @click.option(
-    "--reference",
-    metavar="LABEL",
-    help="Group that others are compared with [default: control, ctrl, placebo or baseline; first of two].",
-)
+    "--reference", metavar="LABEL",
+    help="Group that others are compared with  [default: control, ctrl, placebo or baseline, else first of two].",
+)  # fmt: skip
 @click.option(
     "--vs", metavar="WHAT", help="rest: each group against the rest; each: against every other one; pairs: all pairs."
 )
@@ -136,8 +135,6 @@ def fit_command(
     if every and not out and json_file is None:
         raise InputError("--all", "come with --out or --json", "neither", "name a file: --out FILE.csv")
     wanted = replace(common_options.read_options(options), drop_empty=True)
-    if wanted.na and context.get_parameter_source("missing") is not ParameterSource.COMMANDLINE:
-        options["missing"] = "omit"
     _refuse_others(context, wanted)
     annotated = out is not None and out.suffix.lower() == ".h5ad"
     if out is not None and annotated and file.suffix.lower() != ".h5ad":

@@ -116,13 +116,7 @@ def as_table(X: object, feature_names: object = None, *, layer: str | None = Non
 def _named(table: Table) -> Table:
     """Return a table of named features, with names that differ and a note where it may lie the wrong way round."""
     names = [] if table.feature_names is None else table.feature_names.tolist()
-    return _turned_round(with_unique_names(table) if "" in names or len({*names}) < len(names) else table)
-
-
-def _turned_round(table: Table, *, transposed: bool = False) -> Table:
-    """Return a table with a note where it may lie the wrong way round."""
-    rows, columns = ([] if names is None else names.tolist() for names in (table.row_names, table.feature_names))
-    return replace(table, notes=(*table.notes, *wrong_way(rows, columns, transposed=transposed)))
+    return wrong_way(with_unique_names(table) if "" in names or len({*names}) < len(names) else table)
 
 
 def open_file(path: str | Path, wanted: ReadOptions = NOTHING) -> Table:
@@ -159,7 +153,7 @@ def open_file(path: str | Path, wanted: ReadOptions = NOTHING) -> Table:
     with opened.reading():
         table: Table = _function(read)(path, as_it_lies, opened)
         if as_it_lies is not wanted:
-            table = _function("turned.turned")(table, of_rows, lazily=kind != "frames")
+            table = _function("turned.turned")(table, of_rows)
     return replace(_looked_at(table, wanted, opened), file=before)
 
 
@@ -188,7 +182,7 @@ def _looked_at(table: Table, wanted: ReadOptions, opened: FileContext) -> Table:
     if "" in names or len({*names}) < len(names):
         table = with_unique_names(table)
     if table.row_names is not None or SAMPLES.fullmatch(names[-1][:LONGEST]):
-        table = _turned_round(table, transposed=wanted.transpose)
+        table = wrong_way(table, transposed=wanted.transpose)
     values = table.source.values if isinstance(table.source, Dense) else None
     ids = [name for name in row_numbers(names, values) if name != wanted.id]
     notes = (NUMBERS_ROWS.format(list_names(ids)),) if ids else ()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -25,15 +26,7 @@ from sparsemean._data.dialect import (
     swapped,
 )
 from sparsemean._data.foreign import FEATURE_WORDS, FIRST_BYTES, look_like_features, refuse_known
-from sparsemean._data.repeats import (
-    MOST_LOOKED_AT,
-    Layout,
-    doubts,
-    layout_of,
-    not_numeric,
-    note_left_out,
-    repeated,
-)
+from sparsemean._data.repeats import MOST_LOOKED_AT, Layout, doubts, layout_of, not_numeric, note_left_out, repeated
 from sparsemean._data.source import Array, Dense
 from sparsemean._data.table import FileContext, Names, ReadOptions, Table, as_names, check_feature_names
 from sparsemean._kernels import cells, compiling
@@ -215,6 +208,21 @@ class Readable(Protocol):
         """Return about as many bytes as are asked for."""
 
 
+class Lines:
+    """Lines that are made while they are read."""
+
+    lines: Iterator[bytes]
+
+    def read(self, size: int, /) -> bytes:
+        """Return lines of about ``size`` bytes, nothing after the last."""
+        out = io.BytesIO()
+        for line in self.lines:
+            out.write(line)
+            if out.tell() >= size:
+                break
+        return out.getvalue()
+
+
 class Text:
     """What has been read of a file and waits to be used, and what has been made of the rest."""
 
@@ -284,26 +292,23 @@ class Text:
 
     def _refusal(self, found: Heading, bad: Refused) -> InputError:
         """Refuse columns that hold no numbers; whoever drops them is told of gaps in the others at once."""
-        names, faults = found.layout.names, list[InputError]()
-        cells_of_first = [*self.numerals.words.get(0, ())] if found.labels is not None else []
-        if cells_of_first and (FEATURE_WORDS.search(names[0]) or look_like_features(cells_of_first)):
-            got = f"what may be names of features in column {names[0]!r} ({list_names(cells_of_first, 2)})"
+        names, faults, first = found.layout.names, list[InputError](), [*self.numerals.words.get(0, ())]
+        named = found.labels is not None
+        if named and first and (FEATURE_WORDS.search(names[0]) or look_like_features(first)):
+            got = f"what may be names of features in column {names[0]!r} ({list_names(first, 2)})"
             faults.append(InputError("FILE", "have samples in rows", got, "if they are, add --transpose"))
-        each = [(column, self.numerals.strays(column)) for column in sorted(bad)] if found.labels is not None else []
-        strays = {column: words for column, words in each if words}
+        strays = {column: words for column in sorted(bad) if named and (words := self.numerals.strays(column))}
         if strays:
             where = list_names([f"{names[column]!r} ({bad[column][1]})" for column in strays])
             options = " ".join(f"--na {quote(word)}" for word in dict.fromkeys(chain(*strays.values())))
-            number = f"{len(strays)} columns:" if len(strays) > 1 else "column"
-            got = f"text in {number} {where} among numbers"
+            got = f"text in {f'{len(strays)} columns:' if len(strays) > 1 else 'column'} {where} among numbers"
             advice = f"if it stands for missing values, add {options}, else leave out with --drop-text"
             faults.append(InputError("FILE", "have numeric columns only", got, advice))
-        columns = {names[column]: kind for column, (kind, _) in sorted(bad.items()) if column not in strays}
-        if columns:
+        rest = [column for column in sorted(bad) if column not in strays]
+        if rest:
             others = np.isin(found.layout.features, sorted(bad), invert=True)
             gaps = not strays and bool(np.isnan(self.values[: self.rows, others]).any())
-            first = next(where for column, (_, where) in sorted(bad.items()) if column not in strays)
-            faults.append(not_numeric("FILE", columns, first, gaps=gaps))
+            faults.append(not_numeric("FILE", {names[k]: bad[k][0] for k in rest}, bad[rest[0]][1], gaps=gaps))
         return together(faults)
 
     def _finished(self, found: Heading, bad: Refused, dropped: dict[str, str]) -> Table:

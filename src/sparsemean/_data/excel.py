@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from sparsemean._data.csv import Text
+from sparsemean._data.csv import Lines, Text
 from sparsemean._data.dialect import IN_GROUPS, NUMBER
 from sparsemean._data.table import FileContext, ReadOptions, Table
 from sparsemean._data.turned import TextOfFeatures
@@ -93,7 +93,7 @@ def _sheet(
     return sheets[titles.index(name)], ()
 
 
-class SheetLines:
+class SheetLines(Lines):
     """Rows of a sheet as a text with commas, made while it is read.
 
     Rows that are empty, and gaps at the ends of others, are left out. Formulas without a result are gaps, and counted.
@@ -122,15 +122,6 @@ class SheetLines:
         points = f"cells of text were read as numbers with decimal points in {list_names(where)}: "
         points += "if the points separate thousands, make them numbers in the sheet"
         return (*([failed] if self.failed else ()), *([points] if self.doubtful else ()))
-
-    def read(self, size: int, /) -> bytes:
-        """Return lines of about ``size`` bytes, nothing after the last."""
-        out = io.BytesIO()
-        for line in self.lines:
-            out.write(line)
-            if out.tell() >= size:
-                break
-        return out.getvalue()
 
     def _lines(self) -> Iterator[bytes]:
         kept = (row for row in self._rows() if row)

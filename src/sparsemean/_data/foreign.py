@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from sparsemean._data.table import Table
 from sparsemean._util.checks import list_names
 from sparsemean.errors import InputError
 
@@ -71,17 +73,14 @@ def _mostly(form: re.Pattern[str], names: Sequence[str]) -> bool:
     return sum(form.fullmatch(name[:LONGEST]) is not None for name in names) >= MOSTLY * len(names) > 0
 
 
-def wrong_way(rows: Sequence[str], columns: Sequence[str], *, transposed: bool) -> list[str]:
-    """Say so where rows are called as features are, or columns as samples are.
-
-    Examples
-    --------
-    >>> wrong_way(["1007_s_at", "1053_at"], ["GSM1", "x"], transposed=False)[0][:50]
-    'rows look like genes or probes (1007_s_at, 1053_at'
-    """
+def wrong_way(table: Table, *, transposed: bool = False) -> Table:
+    """Return a table with a note where rows are called as features are, or columns as samples are."""
+    rows, columns = ([] if names is None else names.tolist() for names in (table.row_names, table.feature_names))
     advice = "leave --transpose out" if transposed else "if they are, turn the table with --transpose, in Python X.T"
     if look_like_features(rows):
-        return [f"rows look like genes or probes ({list_names(rows, 2)}), and were read as samples: {advice}"]
-    if _mostly(SAMPLES, some := columns[-LOOKED_AT:]):
-        return [f"columns look like samples ({list_names(some, 2)}), and were read as features: {advice}"]
-    return []
+        note = f"rows look like genes or probes ({list_names(rows, 2)}), and were read as samples: {advice}"
+    elif _mostly(SAMPLES, some := columns[-LOOKED_AT:]):
+        note = f"columns look like samples ({list_names(some, 2)}), and were read as features: {advice}"
+    else:
+        return table
+    return replace(table, notes=(*table.notes, note))

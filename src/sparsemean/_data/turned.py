@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from sparsemean._data import csv
-from sparsemean._data.csv import UNNAMED_ID, UNNAMED_LEFT_OUT, Text, understand
+from sparsemean._data.csv import FEW_CELLS, UNNAMED_ID, UNNAMED_LEFT_OUT, Lines, Text, understand
 from sparsemean._data.dialect import cells_of, is_numeral
 from sparsemean._data.foreign import FEATURE_WORDS
+from sparsemean._data.matrices import Sparse
 from sparsemean._data.repeats import layout_of, note_left_out, of_columns_and_others
-from sparsemean._data.source import Array, Dense, Source, Subset
+from sparsemean._data.source import Array, Dense, Subset
 from sparsemean._data.table import FileContext, ReadOptions, Table
 from sparsemean._kernels.cells import MEANT, QUOTE
 from sparsemean.errors import InputError
 
-if TYPE_CHECKING:
-    from sparsemean._data.source import Block
-
-MANY_BREAKS = re.compile(rb"[\r\n]+")
 NAMES_FEATURES = re.compile(f"{FEATURE_WORDS.pattern}|name|id$", re.I)
 """What a first column of numbers is called that names features."""
 LOOKED_AT_ONCE = 8_000_000
@@ -39,7 +34,7 @@ def options_of_rows(wanted: ReadOptions) -> tuple[ReadOptions, ReadOptions]:
     return replace(wanted, group=None, subject=None, strata=(), pairs=None), of_rows
 
 
-class TextTurned:
+class TextTurned(Lines):
     """The cells of a text, column by column as they are written, made lines while they are read.
 
     Held are the text and eight bytes for each of its cells.
@@ -47,8 +42,11 @@ class TextTurned:
 
     def __init__(self, text: bytes, separator: str, opened: FileContext) -> None:
         self.text, self.separator, self.opened = text, separator.encode(), opened
-        count = text.count(self.separator) + text.count(b"\n")
-        opened.check_held(8 * count)
+        n_lines = text.count(b"\n")
+        opened.check_held(8 * (text.count(self.separator) + n_lines))
+        if n_lines > max(FEW_CELLS, opened.size):
+            got = f"{opened.name} ({n_lines:,} lines, {opened.size:,.0f} bytes)"
+            raise InputError("FILE", "have no more features than bytes", got, "if it is sound, unpack it first")
         ends = np.concatenate([*self._ends()])
         at_breaks = np.flatnonzero(np.frombuffer(text, np.uint8)[ends] == ord("\n"))
         widths = np.diff(at_breaks, prepend=-1)
@@ -58,7 +56,6 @@ class TextTurned:
             count, row = widths[odd[0]], odd[0] - 1
             raise opened.broken(f"row {row} has {count} cell(s) where the first line has {widths[0]}")
         self.ends: npt.NDArray[np.int64] = ends.reshape(-1, widths[0])
-        self.lines: Iterator[bytes] = iter(())
 
     def _ends(self) -> Iterator[npt.NDArray[np.int64]]:
         """Yield where cells end: at separators and breaks that do not stand between quotes."""
@@ -81,39 +78,11 @@ class TextTurned:
         before = self.ends[:, column - 1] if column else np.concatenate(([-1], self.ends[:-1, -1]))
         return [self.text[a:b] for a, b in zip((before + 1).tolist(), self.ends[:, column].tolist(), strict=True)]
 
-    def read(self, size: int, /) -> bytes:
-        """Return lines of about ``size`` bytes, nothing after the last."""
-        out = io.BytesIO()
-        for line in self.lines:
-            out.write(line)
-            if out.tell() >= size:
-                break
-        return out.getvalue()
 
-
-class Turned(Source):
-    """Another source, its rows for columns."""
-
-    def __init__(self, source: Source) -> None:
-        self.source, self.shape, self.dtype = source, source.shape[::-1], source.dtype
-        self.along, self.grain = "columns" if source.along == "rows" else "rows", source.grain
-        self.sparse, self.in_memory, self._precision = source.sparse, source.in_memory, source.precision
-
-    @property
-    def bytes_a_value(self) -> float:
-        """Bytes that a value takes in memory."""
-        return self.source.bytes_a_value
-
-    def block(self, rows: slice, columns: slice) -> Block:
-        """Return some columns as rows."""
-        block = self.source.block(columns, rows).T
-        return block if isinstance(block, np.ndarray) else block.tocsc()
-
-
-def turned(table: Table, wanted: ReadOptions, *, lazily: bool) -> Table:
-    """Return a table of numbers turned, values that are to be held as an array; ``wanted`` are rows that say labels."""
-    held = table.values if isinstance(table.source, Dense) or not lazily else None
-    source = Turned(table.source) if held is None else Dense(held.T, precision=table.source.precision)
+def turned(table: Table, wanted: ReadOptions) -> Table:
+    """Return a table of numbers turned, all of it in memory or mapped into it; ``wanted`` are rows that say labels."""
+    whole = table.source.block(slice(0, table.shape[0]), slice(0, table.shape[1])).T
+    source = Dense(whole, precision=table.source.precision) if isinstance(whole, np.ndarray) else Sparse(whole)
     named = replace(table, feature_names=table.row_names, row_names=table.feature_names, repeated=None, two_valued=())
     if table.row_names is None and not wanted.of_rows:
         return replace(named, source=source)
@@ -146,20 +115,20 @@ class TextOfFeatures(Text):
         rows = [cells_of(line, sign) for line in lines[named:]]
         columns, name = layout.features[: layout.features.size - found.spare].tolist(), layout.of_rows.get("id")
         known = {*MEANT, *wanted.na}
-        texts = [
-            k for k in {0, *columns}
-            if 2 * sum(len(row) > k and not (is_numeral(row[k]) or row[k] in known) for row in rows) > len(rows)
-        ]  # fmt: skip
-        first = [row[0] for row in rows if row]
-        numbers = all(map(str.isdigit, first)) and len({*first}) == len(first)
-        called = 0 in texts or (named and numbers and NAMES_FEATURES.search(names[0]))
+        rows = [row for row in rows if len(row) == len(names)]
+        odd = {k: sum(not (is_numeral(row[k]) or row[k] in known) for row in rows) for k in {0, *columns}}
+        texts = [k for k, count in odd.items() if 2 * count > len(rows)]
+        numbered = all(row[0].isdigit() for row in rows) and len({row[0] for row in rows}) == len(rows)
+        called = 0 in texts or (named and numbered and NAMES_FEATURES.search(names[0]))
         if name is None and called and (0 in columns or select[0]):
             name = 0
         out = {names[column]: "" for column in texts if column in columns and column != name}
         columns = [column for column in columns if column != name and column not in texts]
         if not columns:
             raise InputError("FILE", "have columns of numbers, one a sample", f"none in {self.opened.name}")
-        text = MANY_BREAKS.sub(b"\n", self.text).strip(b"\n") + b"\n"
+        text = self.text.replace(b"\r\n", b"\n").replace(b"\r", b"\n").strip(b"\n") + b"\n"
+        while b"\n\n" in text:  # not by a pattern: there may be millions of breaks
+            text = text.replace(b"\n\n", b"\n")
         if len(cells_of(lines[0], sign)) < len(names):  # nothing above the names of rows, or at the end of the first
             text = text.replace(b"\n", sign.encode() + b"\n", 1) if found.spare else sign.encode() + text
         turned = TextTurned(text, sign, self.opened)

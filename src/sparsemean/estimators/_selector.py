@@ -36,17 +36,16 @@ def take_columns(X: pd.DataFrame, given: dict[str, object]) -> tuple[object, dic
     """
     called = {argument: name for argument, name in given.items() if isinstance(name, str)}
     frame = X.obs if hasattr(X, "obs") else X
-    known = [*map(str, getattr(frame, "column_names", getattr(frame, "columns", ())))]
+    known = [*getattr(frame, "column_names", getattr(frame, "columns", ()))]
     for argument, name in called.items():
         if name not in known:
             advice = f"it has {list_names(known)}" if known else "pass the labels themselves"
             raise InputError(argument, "be labels, one a row, or name a column of X, a data frame", repr(name), advice)
-    labels = {argument: frame[name] for argument, name in called.items()}
-    out = [*dict.fromkeys(called.values())]
+    given |= {argument: frame[name] for argument, name in called.items()}
     if frame is not X:
-        return X, {**given, **labels}
-    drop = getattr(X, "drop_columns", X.drop)
-    return drop(columns=out) if hasattr(X, "iloc") else drop(out), {**given, **labels}
+        return X, given
+    drop, out = getattr(X, "drop_columns", X.drop), [*dict.fromkeys(called.values())]
+    return drop(columns=out) if hasattr(X, "iloc") else drop(out), given
 
 
 def with_unique_columns(X: object) -> object:
