@@ -294,10 +294,13 @@ class Text:
         """Refuse columns that hold no numbers; whoever drops them is told of gaps in the others at once."""
         names, faults, first = found.layout.names, list[InputError](), [*self.numerals.words.get(0, ())]
         named = found.labels is not None
-        if named and first and (FEATURE_WORDS.search(names[0]) or look_like_features(first)):
+        texts = named and first and not self.numerals.has_numbers(0)
+        if texts and (FEATURE_WORDS.search(names[0]) or look_like_features(first)):
             got = f"what may be names of features in column {names[0]!r} ({list_names(first, 2)})"
             faults.append(InputError("FILE", "have samples in rows", got, "if they are, add --transpose"))
-        strays = {column: words for column in sorted(bad) if named and (words := self.numerals.strays(column))}
+        lines = {where.partition(":")[0] for _, where in bad.values()}
+        some = sorted(bad) if named and (len(bad) == 1 or len(lines) > 1) else []  # a line of words has names
+        strays = {column: words for column in some if (words := self.numerals.strays(column))}
         if strays:
             where = list_names([f"{names[column]!r} ({bad[column][1]})" for column in strays])
             options = " ".join(f"--na {quote(word)}" for word in dict.fromkeys(chain(*strays.values())))
