@@ -146,6 +146,7 @@ def test_standard_input_is_turned(monkeypatch: pytest.MonkeyPatch) -> None:
 REFUSED = {
     "ragged": (b"gene,a,b\nx,1,2\ny,1\n", r"row 1 has 2 cell\(s\) where the first line has 3"),
     "open quote": (b'gene,a,b\nx,1,2\n"y,1,2\n', "a quote that is never closed"),
+    "quotes inside": (b'gene,a,b\nx,1,2\ny,4",5\nz,1,2"\n', r"row 1 has 2 cell\(s\) where the first line has 3"),
     "text": (b"gene,a,b\nx,u,v\ny,u,v\n", "FILE must have columns of numbers, one a sample: got none"),
 }
 

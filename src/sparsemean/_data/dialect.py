@@ -200,7 +200,8 @@ def _cut_evenly(lines: list[str], separator: str) -> list[str]:
 def is_numeral(cell: str) -> bool:
     """Whether a cell is empty or looks like a number, perhaps beside other signs."""
     digits = cell.strip(SIGNS)
-    return not cell or any(form.fullmatch(digits) for form in (NUMBER, WITH_COMMA, WITH_POINT, IN_GROUPS))
+    forms = NUMBER, WITH_COMMA, WITH_POINT, IN_GROUPS  # which take the square of the length of a cell of digits
+    return not cell or (len(digits) < MOST_DIGITS and any(form.fullmatch(digits) for form in forms))
 
 
 def cells_of(line: str, separator: str) -> list[str]:
@@ -237,8 +238,8 @@ DATE = re.compile(
 WORDS = {"yes": 1.0, "no": 0.0, "y": 1.0, "n": 0.0}
 MOST_KNOWN = 100_000
 """Cells whose meaning is kept, as most columns of text say the same again and again."""
-LONGEST = 64
-"""Characters that a number, or a date, has at most beside other signs."""
+LONGEST, MOST_DIGITS = 64, 1000
+"""Characters that a number, or a date, has at most beside other signs, and fewer than which a number is looked for."""
 MOST_LISTED, MOST_WORDS = 6, 4
 """Columns that are named, and words of a column of numbers that may all stand for missing values."""
 BLANKS = " \t\u00a0\u202f"

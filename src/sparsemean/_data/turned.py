@@ -40,7 +40,7 @@ class TextTurned(Lines):
     Held are the text and eight bytes for each of its cells.
     """
 
-    def __init__(self, text: bytes, separator: str, opened: FileContext) -> None:
+    def __init__(self, text: bytes, separator: str, width: int, opened: FileContext) -> None:
         self.text, self.separator, self.opened = text, separator.encode(), opened
         n_lines = text.count(b"\n")
         opened.check_held(8 * (text.count(self.separator) + n_lines))
@@ -52,10 +52,10 @@ class TextTurned(Lines):
         widths = np.diff(at_breaks, prepend=-1)
         if text.count(b'"') % 2:
             raise opened.broken("a quote that is never closed")
-        if (odd := np.flatnonzero(widths != widths[0])).size:
+        if (odd := np.flatnonzero(widths != width)).size:
             count, row = widths[odd[0]], odd[0] - 1
-            raise opened.broken(f"row {row} has {count} cell(s) where the first line has {widths[0]}")
-        self.ends: npt.NDArray[np.int64] = ends.reshape(-1, widths[0])
+            raise opened.broken(f"row {row} has {count} cell(s) where the first line has {width}")
+        self.ends: npt.NDArray[np.int64] = ends.reshape(-1, width)
 
     def _ends(self) -> Iterator[npt.NDArray[np.int64]]:
         """Yield where cells end: at separators and breaks that do not stand between quotes."""
@@ -131,7 +131,7 @@ class TextOfFeatures(Text):
             text = text.replace(b"\n\n", b"\n")
         if len(cells_of(lines[0], sign)) < len(names):  # nothing above the names of rows, or at the end of the first
             text = text.replace(b"\n", sign.encode() + b"\n", 1) if found.spare else sign.encode() + text
-        turned = TextTurned(text, sign, self.opened)
+        turned = TextTurned(text, sign, len(names), self.opened)
         turned.choose(name, columns, named=named)
         self.text, decimal = b"", "," if found.dialect.decimal == "," else wanted.decimal
         written = replace(
