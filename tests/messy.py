@@ -23,7 +23,7 @@ import numpy as np
 
 from sparsemean._data import open_file
 from sparsemean._data.table import ReadOptions, Table
-from sparsemean.errors import InputError
+from sparsemean.errors import MOST_LINES, InputError
 
 import kinds
 
@@ -758,7 +758,7 @@ FAULTS = {
     "numbers for gaps": Fault(gap_codes, "may stand for missing"),
     "trailing separators": Fault(trailing_separators),
     "ragged rows": Fault(ragged_rows),
-    "a name twice": Fault(twice_the_name),
+    "a name twice": Fault(twice_the_name, "made unique"),
     "no header": Fault(no_header, "was read as (a row|names of columns)"),
     "numbers for names": Fault(numbers_for_names, "was read as a row"),
     "numbers for names beside an index": Fault(names_beside_an_index),
@@ -817,7 +817,7 @@ def ending_of(fault: Fault, sent: Sent, folder: Path) -> tuple[str, str]:
     try:
         found = open_file(path, ReadOptions(**sent.wanted))
     except InputError as error:
-        return ("silently wrong" if "\n" in str(error) else "refused"), str(error)
+        return ("silently wrong" if len(str(error).splitlines()) > MOST_LINES else "refused"), str(error)
     said = " / ".join(found.notes)
     wrong = difference(found, sent)
     if not wrong:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -130,3 +131,94 @@ def test_two_outputs_are_two_files(
     assert said.startswith(f"sparsemean: {line}")
     assert said.count("\n") == 1
     assert sorted(path.name for path in csv.parent.iterdir()) == ["b.html", "data.csv", "link.csv", "page.html", "sub"]
+
+
+# The reference that a label's name says, several strata and shares in percent.
+
+LABELS = {"case control": ("case", "control"), "placebo": ("A", "Placebo"), "baseline": ("a", "BASELINE")}
+
+
+def grouped(path: Path, labels: list[str]) -> Path:
+    """Write 20 columns, of which the first is 4 larger under the first of the labels, in 40 rows of each."""
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(rng.normal(size=(40 * len(labels), 20)), columns=[f"f{k}" for k in range(20)])
+    frame.insert(0, "arm", np.repeat(labels, 40))
+    frame.loc[frame["arm"] == labels[0], "f0"] += 4
+    frame.assign(site=list("xy") * (20 * len(labels)), sex=list("mmff") * (10 * len(labels))).to_csv(path, index=False)
+    return path
+
+
+def answer(*arguments: object, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """Return what a fit by arm says as JSON."""
+    run("fit", *map(str, arguments), "--group", "arm", "--json")
+    return dict(json.loads(capsys.readouterr().out))
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_a_control_is_the_reference_by_its_name(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    label, control = LABELS[kind]
+    path, drop = grouped(tmp_path / "x.csv", [label, control]), ("--drop", "site", "--drop", "sex")
+    found = answer(path, *drop, capsys=capsys)
+    after = control < label
+    assert found["groups"] == [control, label]
+    assert found["selected"][0]["estimate"] > 3
+    note = f"'{control}' was taken for the reference by its name; --reference names another"
+    assert (note in found["notes"]) != after
+    named = answer(path, *drop, "--reference", label, capsys=capsys)
+    assert named["groups"] == [label, control]
+    assert not any("by its name" in note for note in named["notes"])
+
+
+def test_no_reference_is_guessed_of_several(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    drop = ("--drop", "site", "--drop", "sex")
+    found = answer(grouped(tmp_path / "x.csv", ["a", "ctrl", "b"]), *drop, capsys=capsys)
+    assert [test["groups"] for test in found["tests"]] == [["ctrl", "a"], ["ctrl", "b"]]
+    assert "--vs rest compares each with all others" in " ".join(found["tests"][0]["notes"])
+    found = answer(tmp_path / "x.csv", *drop, "--vs", "rest", capsys=capsys)
+    assert [test["groups"] for test in found["tests"]] == [["rest", label] for label in ("a", "b", "ctrl")]
+    found = answer(grouped(tmp_path / "x.csv", ["zeta", "ctrl", "control"]), *drop, capsys=capsys)
+    assert {test["groups"][0] for test in found["tests"]} == {"rest"}
+    found = answer(grouped(tmp_path / "x.csv", ["b", "uncontrolled"]), *drop, capsys=capsys)
+    assert found["groups"] == ["b", "uncontrolled"]
+
+
+def test_several_strata_are_their_combinations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = grouped(tmp_path / "x.csv", ["a", "b"])
+    both = answer(path, "--strata", "site", "--strata", "sex", capsys=capsys)
+    assert both["strata"] == 4
+    frame = pd.read_csv(path)
+    frame.assign(both=frame.pop("site") + frame.pop("sex")).to_csv(tmp_path / "y.csv", index=False)
+    one = answer(tmp_path / "y.csv", "--strata", "both", capsys=capsys)
+    assert [row["p_value"] for row in one["selected"]] == [row["p_value"] for row in both["selected"]]
+    run("fit", str(path), "--group", "arm", "--strata", "site", "--strata", "sexx", "--strata", "x", status=2)
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("sparsemean: --strata 2 must name a column of the file: got 'sexx'")
+    assert second.startswith("sparsemean: --strata 3 must name a column of the file: got 'x'")
+
+
+@pytest.mark.parametrize("written", ["5%", "0.05", " 5 % "])
+def test_levels_in_percent(written: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, drop = grouped(tmp_path / "x.csv", ["a", "b"]), ("--drop", "site", "--drop", "sex")
+    assert answer(path, *drop, "--level", written, capsys=capsys)["level"] == 0.05
+
+
+@pytest.mark.parametrize(
+    ("written", "line"),
+    [("five", "--level must be 0.05 or 5%, say: got 'five'"), ("auto", "level must be"), ("1%,2%", "level must be")],
+)
+def test_levels_that_are_none(written: str, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, drop = grouped(tmp_path / "x.csv", ["a", "b"]), ("--drop", "site", "--drop", "sex")
+    run("fit", path, *drop, "--group", "arm", "--level", written, status=2)
+    assert capsys.readouterr().err.startswith(f"sparsemean: {line}")
+
+
+def test_many_numbers_are_no_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = grouped(tmp_path / "x.csv", ["a", "b", "c"])
+    frame = pd.read_csv(path).drop(columns=["site", "sex", "arm"])
+    rng = np.random.default_rng(0)
+    frame.assign(arm=rng.normal(size=120).round(3)).to_csv(path, index=False)
+    run("fit", path, "--group", "arm", status=2)
+    assert "cut numbers into a few groups first, as pandas.qcut(y, 3, labels=False) does" in capsys.readouterr().err
+    frame.assign(arm=np.arange(120) % 30 + 20).to_csv(path, index=False)
+    found = answer(path, capsys=capsys)
+    assert "--group arm has 30 different numbers, each taken as a group of its own" in found["tests"][0]["notes"][0]

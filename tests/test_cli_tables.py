@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import sparsemean
+from sparsemean._data import open_file
+from sparsemean._data.table import ReadOptions
 
 import kinds
 from command import expect
@@ -89,6 +92,11 @@ def test_every_feature_is_written(experiment: Path, tmp_path: Path, capsys: pyte
     assert [row["feature"] for row in said["selected"]] == written.loc[written["selected"], "feature"].tolist()
     expect(*fit, "--all", status=2)
     assert "--all must come with --out or --json" in capsys.readouterr().err
+
+
+def sparsemean_table(path: Path, **wanted: Any) -> Any:
+    """Read a file as the command line does."""
+    return open_file(path, ReadOptions(**wanted))
 
 
 def said(capsys: pytest.CaptureFixture[str]) -> str:
@@ -311,3 +319,82 @@ def test_text_is_no_number_in_memory_either() -> None:
     X[3, 1] = "1_0"
     with pytest.raises(sparsemean.InputError, match="text, '1_0', which is to be converted first"):
         sparsemean.sparse_mean(X)
+
+
+# Faults of a file: what stands for gaps, what is empty, and all of them at once.
+
+MIXED = "id,a,b,c,d\n" + "".join(
+    f"u{k},{k % 7 - 3},{'ERR' if k % 9 == 4 else k % 5},{'n.d.' if k % 8 == 3 else k % 3},\n" for k in range(40)
+)
+
+
+def test_words_for_gaps_are_named_with_the_option_that_reads_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "x.csv").write_text(MIXED)
+    expect("fit", tmp_path / "x.csv", status=2)
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == (
+        "sparsemean: FILE must have numeric columns only: got text in 2 columns: 'b' (row 4: 'ERR'), 'c' (row 3: "
+        "'n.d.') among numbers; if it stands for missing values, add --na ERR --na n.d., else leave out with "
+        "--drop-text"
+    )
+    assert second.startswith("sparsemean: FILE must have numeric columns only: got text in column 'id' (row 0: 'u0')")
+    expect("fit", tmp_path / "x.csv", "--id", "id", "--na", "ERR", "--na", "n.d.", "--json")
+    read = json.loads(capsys.readouterr().out)
+    assert (read["rows"], read["columns"], read["missing"]) == (40, 3, "omit")
+    assert "1 column without any value left out: 'd'" in read["notes"]
+    expect("fit", tmp_path / "x.csv", "--id", "id", "--na", "ERR", "--na", "n.d.", "--missing", "raise", status=2)
+    assert "NaN in column 1 ('b'), row 4" in capsys.readouterr().err
+
+
+def test_numbers_and_labels_may_stand_for_gaps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.csv").write_text("arm,a\n" + "".join(f"{'ab-'[k % 3]},{-9 if k % 4 else k}\n" for k in range(60)))
+    table = sparsemean_table(tmp_path / "x.csv", group="arm", na=("-9", "-"))
+    assert np.isnan(table.values).sum() == 45
+    assert sum(label != label for label in table.groups.tolist()) == 20
+    expect("fit", tmp_path / "x.csv", "--group", "arm", "--na", "-", status=2)
+    assert "--group arm must have no missing labels: got a missing one at row 2" in capsys.readouterr().err
+
+
+def test_gaps_beside_words_of_truth(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("a,b\n" + "true,1\nfalse,2\nERR,3\n" * 5)
+    table = sparsemean_table(tmp_path / "x.csv", na=("ERR",))
+    np.testing.assert_array_equal(table.values[:3, 0], [1, 0, np.nan])
+
+
+@pytest.mark.parametrize("ending", [".csv", ".xlsx"])
+def test_empty_columns_are_left_out_with_a_note(
+    ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = pd.DataFrame({"a": rng.normal(size=30), "b": np.nan, "c": rng.normal(size=30), "d": np.nan})
+    expect("fit", written(frame, tmp_path / f"x{ending}"), "--json")
+    read = json.loads(capsys.readouterr().out)
+    assert read["columns"] == 2
+    assert "2 columns without any value left out: 'b', 'd'" in read["notes"]
+    frame["c"] = frame["a"] = np.nan
+    expect("fit", written(frame, tmp_path / f"x{ending}"), status=2)
+
+
+def test_all_faults_of_the_options_are_said_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]}).to_csv(tmp_path / "x.csv", index=False)
+    wrong = ("--id", "i", "--group", "g", "--select", "s", "--drop", "d*")
+    expect("fit", tmp_path / "x.csv", *wrong, status=2)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(" must ")[0] for line in lines] == [
+        f"sparsemean: --{option}" for option in ("id", "group", "select", "drop")
+    ]
+    expect("fit", tmp_path / "x.csv", *wrong, "--subject", "u", "--drop", "e", "--drop", "f", status=2)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 5
+    assert lines[-1] == "sparsemean: 3 more such faults"
+
+
+def test_a_table_of_genes_is_pointed_to_transpose(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = pd.DataFrame(rng.normal(8, 1, (50, 12)), index=[f"ENSG{k:011d}" for k in range(50)])
+    frame.add_prefix("s").to_csv(tmp_path / "x.csv", index_label="gene")
+    expect("fit", tmp_path / "x.csv", status=2)
+    first, _ = capsys.readouterr().err.splitlines()
+    assert first.endswith("in column 'gene' (ENSG00000000000, ENSG00000000001, …); if they are, add --transpose")
+    expect("fit", tmp_path / "x.csv", "--transpose", "-e", "0")
+    assert "12 rows × 50 columns" in said(capsys)

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sparsemean import SparseMean, SparseMeanDifference, certify, simulate, sketch, sparse_mean
+from sparsemean import InputError, SparseMean, SparseMeanDifference, certify, simulate, sketch, sparse_mean
 from sparsemean._stats.planning import PRESET
 
 DATA = simulate.make_contaminated(300, 30, [6, -5, 0, 4], random_state=0)
@@ -78,3 +78,57 @@ def test_the_seed_is_0_unless_another_is_asked_for() -> None:
     drawn = [sparse_mean(DATA.X, random_state=None, test="buckets").seed for _ in range(2)]
     assert drawn[0] != drawn[1]
     assert sparse_mean(DATA.X, random_state=None).seed == 0  # ranks need none
+
+
+def frames() -> dict[str, Any]:
+    """Return a frame of every kind that has the groups, the strata and the subjects of its rows."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 8)), columns=[f"f{k}" for k in range(8)])
+    frame.insert(3, "arm", ["old", "new"] * 30)
+    frame.loc[frame["arm"] == "new", "f2"] += 3
+    frame["site"], frame["who"] = np.arange(60) % 20 // 10, np.arange(60) % 20
+    return {"pandas": frame, "polars": frame, "pyarrow": frame, "anndata": frame}
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow", "anndata"])
+def test_columns_are_named_in_the_place_of_labels(kind: str) -> None:
+    frame = frames()[kind]
+    plain = frame[[f"f{k}" for k in range(8)]]
+    apart = SparseMeanDifference(contamination=0).fit(plain, frame["arm"], strata=frame["site"], groups=frame["who"])
+    X = frame
+    if kind == "anndata":
+        obs = frame[["arm", "site", "who"]].set_axis(frame.index.map(str))
+        X = pytest.importorskip("anndata").AnnData(plain.set_axis(obs.index), obs=obs)
+    elif kind != "pandas":
+        library = pytest.importorskip(kind)
+        X = library.from_pandas(frame) if kind == "polars" else library.Table.from_pandas(frame, preserve_index=False)
+    est = SparseMeanDifference(contamination=0).fit(X, "arm", strata="site", groups="who")
+    np.testing.assert_array_equal(est.mean_, apart.mean_)
+    np.testing.assert_array_equal(est.result_.p_values, apart.result_.p_values)
+    assert est.feature_names_in_.tolist() == list(plain.columns)
+    if kind == "pandas":
+        one = SparseMean(contamination=0).fit(frame.drop(columns=["arm", "site"]), groups="who")
+        np.testing.assert_array_equal(one.mean_, SparseMean(contamination=0).fit(plain, groups=frame["who"]).mean_)
+
+
+def test_a_column_that_is_not_there_is_named() -> None:
+    frame = frames()["pandas"]
+    with pytest.raises(InputError, match=r"y must be labels, .* or name a column of X, .* got 'am'; it has f0, f1"):
+        SparseMeanDifference().fit(frame, "am")
+    with pytest.raises(InputError, match=r"groups must be labels, .* got 'who'; pass the labels themselves"):
+        SparseMean().fit(np.eye(9), groups="who")
+
+
+def test_the_reference_of_two_classes_is_the_first_whatever_it_is_called() -> None:
+    frame = frames()["pandas"].drop(columns=["site", "who"])
+    est = SparseMeanDifference(contamination=0).fit(frame.replace({"old": "control", "new": "case"}), "arm")
+    assert est.classes_.tolist() == ["case", "control"]
+    assert est.mean_[2] < -2
+
+
+def test_names_that_are_there_twice_are_made_unique() -> None:
+    frame = frames()["pandas"].drop(columns=["arm", "site", "who"]).set_axis([*"abcabcd", ""], axis=1)
+    est = SparseMean(contamination=0).fit(frame + 3)
+    assert est.feature_names_in_.tolist() == ["a", "b", "c", "a.1", "b.1", "c.1", "d", "column 7"]
+    assert est.transform(frame).shape == (60, 8)
+    assert any("were made unique" in note for note in est.result_.status.messages)

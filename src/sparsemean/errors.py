@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import importlib
 import re
+from collections.abc import Sequence
 from types import ModuleType
 
 MOST_SHOWN = 500
@@ -44,6 +45,18 @@ def _short(what: object) -> str:
     line = str(what)
     half = MOST_SHOWN // 2
     return line if len(line) <= MOST_SHOWN else f"{line[:half]} … {line[-half:]}"
+
+
+MOST_LINES = 5
+"""Of an error that names several faults."""
+
+
+def together(faults: Sequence[InputError]) -> InputError:
+    """Return one error that has a line for each of several faults, of many the first and how many more there are."""
+    lines = [str(fault) for fault in faults]
+    if len(lines) > MOST_LINES:
+        lines[MOST_LINES - 1 :] = [f"{len(lines) - MOST_LINES + 1} more such faults"]
+    return _restored(faults[0].argument, "\n".join(lines))
 
 
 def _restored(argument: str, line: str) -> InputError:

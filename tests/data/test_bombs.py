@@ -19,7 +19,8 @@ from hostile.bombs import BOMBS, MOST_MB, MOST_SECONDS, main, run
 
 KNOWN = {f"{made.name} {made.ending}": made for made in BOMBS}
 QUICK = (
-    "cells of a header .csv.gz", "zeros .csv.gz", "open quote .csv.gz",
+    "cells of a header .csv.gz", "lines of one cell, turned .csv.gz", "rows of few cells, turned .csv.gz",
+    "zeros .csv.gz", "open quote .csv.gz",
     "percent signs .csv.gz", "money .csv.gz", "a diagonal .npz", "long texts .parquet", "elements of no meaning .xlsx",
     "long texts that are left out .parquet", "long labels .h5ad", "saved estimate .estimate", "text .parquet",
     "styles .xlsx",

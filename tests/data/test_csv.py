@@ -276,7 +276,6 @@ BAD = {
     "underscore": ("a,b\n1,1_0\n", TEXT + "'b' (row 0: '1_0')"),
     "nul inside": ("a,b\n1\0,2\n1,2\n1\x005,2\n", BROKEN + "NUL bytes"),
     "nul later": ("a,b\n1,2\n1\x005,2\n", TEXT + "'a' (row 1: '1\\x005')"),
-    "twice": ("a,b,a\n1,2,3\n", "feature names must differ from each other: got 'a' more than once"),
     "long": ("a,b\n1,2\n1,2,3,4\n", BROKEN + "row 1 has 4 cell(s) where the first line has 2)"),
     "short": ("a,b\n1,2\n1\n", BROKEN + "row 1 has 1 cell(s) where the first line has 2)"),
     "long first": ("a,b\n1,2,3\n4,5,6\n", BROKEN + "row 0 has 3 cell(s)"),

@@ -11,6 +11,7 @@ import pytest
 from sparsemean import SparseMean, SparseMeanDifference, simulate
 from sparsemean._data import as_table, open_file
 from sparsemean._fit.one_sample import fit
+from sparsemean.errors import MOST_LINES
 from sparsemean.result import Estimate
 
 import kinds
@@ -92,7 +93,7 @@ def test_fuzzed_files_end_in_an_answer_or_in_one_line(
         status = run("fit", target, "--seed", "0", *(("--missing", "omit") if trial % 2 else ()))
         said = capsys.readouterr().err
         assert status in (0, 2), (trial, said)
-        assert said.count("\n") == (status == 2), said
+        assert (1 <= said.count("\n") <= MOST_LINES) if status == 2 else not said, said
         assert "internal error" not in said
         refused += status == 2
         shutil.rmtree(target) if target.is_dir() else target.unlink()

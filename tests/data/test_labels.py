@@ -32,7 +32,14 @@ OBS = pd.DataFrame(
     index=[f"cell {k}" for k in range(N)],
 )
 KINDS = (".csv", ".tsv", ".csv.gz", ".parquet", ".h5ad", ".zarr", ".h5")
-WANTED = ReadOptions(group="arm", subject="donor", strata="site", pairs="couple")
+
+
+def of(option: str, name: str) -> str | tuple[str, ...]:
+    """Return the name of a column as an option has it."""
+    return (name,) if option == "strata" else name
+
+
+WANTED = ReadOptions(group="arm", subject="donor", strata=("site",), pairs="couple")
 
 
 def write(folder: Path, ending: str, obs: pd.DataFrame = OBS) -> Path:
@@ -76,7 +83,7 @@ def test_subjects_strata_and_pairs_are_read_and_are_no_features(ending: str, tmp
 @pytest.mark.parametrize("option", ["subject", "strata", "pairs"])
 @pytest.mark.parametrize("ending", KINDS)
 def test_a_column_that_is_not_there_is_one_line(ending: str, option: str, tmp_path: Path) -> None:
-    chosen: dict[str, Any] = {"group": "arm", "drop": ("donor", "site", "couple"), option: "nobody"}
+    chosen: dict[str, Any] = {"group": "arm", "drop": ("donor", "site", "couple"), option: of(option, "nobody")}
     with pytest.raises(InputError) as caught:
         open_file(write(tmp_path, ending), ReadOptions(**chosen))
     where = "of obs" if ending in (".h5ad", ".zarr", ".h5") else "of the file"
@@ -86,7 +93,7 @@ def test_a_column_that_is_not_there_is_one_line(ending: str, option: str, tmp_pa
 @pytest.mark.parametrize("option", ["subject", "strata", "pairs"])
 @pytest.mark.parametrize("kind", ["npy", "npz", "h5"])
 def test_files_without_such_columns_refuse_them(kind: str, option: str, tmp_path: Path) -> None:
-    chosen: dict[str, Any] = {option: "donor"}
+    chosen: dict[str, Any] = {option: of(option, "donor")}
     with pytest.raises(InputError, match=f"--{option} must be left out for .* files: got 'donor'"):
         open_file(kinds.written(kind, tmp_path, np.ones((64, 7))), ReadOptions(**chosen))
 
@@ -100,7 +107,7 @@ def test_one_column_may_say_several_things(tmp_path: Path) -> None:
         assert table.row_names.tolist() == table.columns["subject"].tolist() == OBS["donor"].tolist()
     (tmp_path / "twice.csv").write_text("a,a,b\nx,y,1\nx,y,2\n")
     with pytest.raises(InputError, match="--strata must name one column of the file: got 'a', 2 of them"):
-        open_file(tmp_path / "twice.csv", ReadOptions(strata="a"))
+        open_file(tmp_path / "twice.csv", ReadOptions(strata=("a",)))
 
 
 @pytest.mark.parametrize("ending", KINDS)
@@ -114,7 +121,7 @@ def test_subjects_that_nobody_named_are_said(ending: str, tmp_path: Path) -> Non
         "or the error rate does not hold"
     ]
     for other in ("subject", "strata", "pairs"):
-        chosen: dict[str, Any] = {"group": "arm", "drop": left_out, other: "couple"}
+        chosen: dict[str, Any] = {"group": "arm", "drop": left_out, other: of(other, "couple")}
         assert dependence_note(open_file(path, ReadOptions(**chosen))) == []
     kept = [] if annotated else ["donor", "couple"]
     assert dependence_note(open_file(path, ReadOptions(group="site", id="arm", drop=tuple(kept))))[0].startswith(

@@ -113,6 +113,26 @@ def _lines(path: Path) -> None:
     packed(path, b"a,b\n", b"\n", 400_000_000)
 
 
+@bomb("lines of one cell, turned", ".csv.gz", "--transpose")
+def _turned(path: Path) -> None:
+    packed(path, b"a\n", b"1\n", 98_000_000)
+
+
+@bomb("gaps, turned", ".csv.gz", "--transpose")
+def _turned_gaps(path: Path) -> None:
+    packed(path, b"a,b\n", b",\n", 12_000_000)
+
+
+@bomb("breaks, turned", ".csv.gz", "--transpose")
+def _turned_breaks(path: Path) -> None:
+    packed(path, b"a,b\r\n1,2\r\n", b"\r\n", 98_000_000)
+
+
+@bomb("rows of few cells, turned", ".csv.gz", "--transpose")
+def _turned_rows(path: Path) -> None:
+    packed(path, b"a,b\n", b"1,2\n", 24_000_000)
+
+
 @bomb("spaces", ".txt.gz")
 def _spaces(path: Path) -> None:
     packed(path, b"a\tb\n1\t", b" ", 400_000_000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from random import Random
@@ -61,7 +62,9 @@ def make(kind: str, seed: int, folder: Path) -> Case:
     if fate < 0.12 and kind in SOUND:
         path = sound(rng.choice(SOUND[kind]), folder)
         return Case(path, meddle=changed(path, rng), while_reading=rng.random() < 0.5)
-    return maker(folder, rng)
+    case = maker(folder, rng)
+    turned = Random(f"{kind} {seed} turned").random() < 0.15
+    return replace(case, wanted=replace(case.wanted, transpose=True)) if turned else case
 
 
 def sound(kind: str, folder: Path) -> Path:

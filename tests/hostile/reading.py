@@ -20,6 +20,7 @@ from typing import IO, Any
 from sparsemean import InputError, load, load_sketch, merge
 from sparsemean._data import open_file
 from sparsemean._fit.one_sample import fit
+from sparsemean.errors import MOST_LINES
 
 from hostile import places
 from hostile.case import Case
@@ -73,14 +74,15 @@ def _read(kind: str, case: Case, rng: Random) -> None:
 
 
 def _refusal(error: InputError) -> tuple[str, str]:
-    """Class what was refused: it is one line, and for want of memory it comes too late."""
+    """Class what was refused: it is one line, or one a fault, and for want of memory it comes too late."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, MemoryError) and not _is_reserved(cause):
             return "memory", _where(cause)
         cause = cause.__cause__
     line = str(error)
-    return (REFUSED, line) if len(line.splitlines()) == 1 and len(line) < 1500 else ("no line", ascii(line)[:300])
+    fair = 1 <= len(line.splitlines()) <= MOST_LINES and max(map(len, line.splitlines())) < 1500
+    return (REFUSED, line) if fair else ("no line", ascii(line)[:300])
 
 
 def _is_reserved(error: MemoryError) -> bool:

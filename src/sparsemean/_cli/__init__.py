@@ -143,7 +143,9 @@ def _refuse(error: Exception) -> int:
     if lacks_memory(error) and not isinstance(error, InputError):
         return _complain(f"memory ran out ({str(error) or type(error).__name__}); {MORE_MEMORY}", 1)
     if isinstance(error, (InputError, OSError, MissingExtraError)):
-        return _complain(str(error), 1 if isinstance(error, MissingExtraError) else 2)
+        for line in str(error).splitlines() if isinstance(error, InputError) else [str(error)]:
+            _complain(line, 2)
+        return 1 if isinstance(error, MissingExtraError) else 2
     if os.environ.get("SPARSEMEAN_DEBUG"):
         raise error
     return _complain(f"internal error, {type(error).__name__}: {error} (SPARSEMEAN_DEBUG=1 shows where)", 1)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sparsemean._cli.common_options import echo, print_sentence, progressing, report, share_option
+from sparsemean._cli.common_options import echo, level_option, print_sentence, progressing, report, share_option
 from sparsemean.errors import InputError, MissingExtraError, visible
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def demo() -> None:
 @share_option(
     "Share of bad rows, of each group with --two-groups; 0.05,0.1: of each its own.", "FLOAT", None, "0, 1 and 5 %"
 )
-@click.option("--level", type=float, default=0.05, show_default=True, help="Family-wise error rate.")
+@level_option("Family-wise error rate, as 0.05 or 5%.")
 @click.option("--power", type=float, default=0.8, show_default=True, help="Probability of finding an effect.")
 @click.option("--effect", type=float, default=None, help="A mean, in standard deviations: how many rows does it need?")
 @click.option("--test", default="auto", show_default=True, help="ranks, buckets, or auto: ranks up to 20,000 rows.")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
+from click.core import ParameterSource
 
 from sparsemean._util.checks import AUTO, is_auto
 from sparsemean.errors import InputError, visible
@@ -208,23 +209,25 @@ def combine_options(*options: Option) -> Option:
     return decorate
 
 
-def _share(written: str) -> float:
+def _share(written: str, argument: str) -> float:
     """Return a share that is written as a number or in percent."""
     try:
         number = float(written.removesuffix("%"))
     except ValueError:
         rule = "be auto, a share as 0.05 or 5%, or two of them with a comma between, for groups"
-        raise InputError("--contamination", rule, repr(written)) from None
+        raise InputError(argument, rule if argument != "--level" else "be 0.05 or 5%, say", repr(written)) from None
     return number / 100 if written.endswith("%") else number
 
 
 def _shares(
-    _context: click.Context, _parameter: click.Parameter, value: object
+    _context: click.Context, parameter: click.Parameter, value: object
 ) -> str | float | tuple[float, ...] | None:
     """Return a share, as a number or in percent, one for each of two groups with a comma between, or "auto"."""
-    if value is None or is_auto(value):
-        return None if value is None else AUTO
-    shares = tuple(_share(part.strip()) for part in str(value).split(","))
+    if value is None or isinstance(value, float):
+        return value
+    if is_auto(value):
+        return AUTO
+    shares = tuple(_share(part.strip(), parameter.opts[-1]) for part in str(value).split(","))
     return shares if len(shares) > 1 else shares[0]
 
 
@@ -235,18 +238,30 @@ file_options = combine_options(
     click.option("--layer", metavar="NAME", help="Layer of an .h5ad file, in place of X."),
     click.option("--dataset", "--sheet", metavar="NAME", help="Which array or sheet of a file."),
     click.option("--drop-text", is_flag=True, help="Leave out all columns that hold no numbers."),
+    click.option(
+        "--transpose", is_flag=True,
+        help="Features are in rows: --id, --select and --drop name columns as they lie, --group and the like rows. The "
+        "table is held in memory whole.",
+    ),
+    click.option(
+        "--na", multiple=True, metavar="TEXT",
+        help="What stands for a missing value in a text; implies --missing omit; repeats allowed.",
+    ),
     click.option("--header/--no-header", default=None, help="Whether a text's first line names columns."),
     click.option("--sep", metavar="SIGN", help="What stands between columns of a text: ; , | tab  [default: judged]."),
     click.option("--decimal", metavar="SIGN", help="Decimal mark of a text: . or ,  [default: judged]."),
     click.option("--encoding", metavar="NAME", help="Encoding of a text: utf-8, utf-16, cp1252  [default: judged]."),
-)
+)  # fmt: skip
 """What of a file is meant, and how it is written."""
 
 
 def read_options(options: dict[str, Any]) -> ReadOptions:
-    """Take those of ``options`` that are about the file."""
+    """Take those of ``options`` that are about the file; who says what stands for gaps wants them passed over."""
     from sparsemean._data.table import ReadOptions
 
+    source = click.get_current_context().get_parameter_source("missing")
+    if options["na"] and source is ParameterSource.DEFAULT:
+        options["missing"] = "omit"
     names = [field.name for field in fields(ReadOptions) if field.name in options]
     return ReadOptions(**{name: options.pop(name) for name in names})
 
@@ -262,9 +277,14 @@ def seed_option(about: str) -> Option:
     return click.option("--seed", "random_state", type=int, default=0, show_default=True, help=about)
 
 
-level: Option = click.option(
-    "--level", type=float, default=0.05, show_default=True, help="Error rate of the selection."
-)
+def level_option(about: str = "Error rate of the selection, as 0.05 or 5%.") -> Option:
+    """Return the option that names the error rate."""
+    return click.option(
+        "--level", type=click.UNPROCESSED, metavar="SHARE", default=0.05, show_default=True, callback=_shares,
+        help=about,
+    )  # fmt: skip
+
+
 refinement_options = combine_options(
     click.option("--refine-on", default="rows", show_default=True, help="rows or buckets."),
     click.option("--screen/--no-screen", "screen_rows", default=None, help="Leave suspect rows out of the estimates."),

@@ -41,6 +41,8 @@ ONE_SAMPLE = (
     "test", "null", "paper", "refine", "refine_on", "screen_rows", "n_buckets", "random_state", "device",
 )  # fmt: skip
 """Options that mean nothing where groups are compared; the seed draws rows of subjects and those of a scale."""
+CONTROLS = ("control", "ctrl", "placebo", "baseline")
+"""Labels of references that nobody has to name."""
 NEARLY_ALL, MANY = 0.8, 10
 """Share of the features, and number of them, at which a mean says little."""
 
@@ -49,12 +51,18 @@ NEARLY_ALL, MANY = 0.8, 10
 @click.argument("file", type=click.Path(path_type=Path))
 @common_options.file_options
 @click.option("--group", metavar="COLUMN", help="Compare the groups of rows that this column names.")
-@click.option("--reference", metavar="LABEL", help="Group that others are compared with [default: first of two].")
+@click.option(
+    "--reference", metavar="LABEL",
+    help="Group that others are compared with  [default: control, ctrl, placebo or baseline, else first of two].",
+)  # fmt: skip
 @click.option(
     "--vs", metavar="WHAT", help="rest: each group against the rest; each: against every other one; pairs: all pairs."
 )
 @click.option("--subject", metavar="COLUMN", help="Who rows are of: subjects are what is counted or compared.")
-@click.option("--strata", metavar="COLUMN", help="Compare rows within each stratum only: batch, site, country.")
+@click.option(
+    "--strata", multiple=True, metavar="COLUMN",
+    help="Compare rows within each stratum only: batch, site, country; repeated: within each combination.",
+)  # fmt: skip
 @click.option("--pairs", metavar="COLUMN", help="Which two rows, one of each group, make a pair.")
 @click.option(
     "--covariate", metavar="SUFFIX",
@@ -71,7 +79,7 @@ NEARLY_ALL, MANY = 0.8, 10
     "Share of bad rows, of each group with --group; 5%,10%: of the reference and of the others; auto: as many "
     "as look bad."
 )
-@common_options.level
+@common_options.level_option()
 @click.option("--selection", default="fwer", show_default=True, help="fwer, fdr, fdr_by, maxt or paper.")
 @click.option("--null", type=float, default=0.0, show_default=True, help="The mean that is tested against.")
 @click.option("--paper", is_flag=True, help="Algorithm 1, Stage 1, as published; --selection is ignored.")
@@ -126,7 +134,7 @@ def fit_command(
         raise InputError("--quiet", "be left out with --verbose", "both")
     if every and not out and json_file is None:
         raise InputError("--all", "come with --out or --json", "neither", "name a file: --out FILE.csv")
-    wanted = common_options.read_options(options)
+    wanted = replace(common_options.read_options(options), drop_empty=True)
     _refuse_others(context, wanted)
     annotated = out is not None and out.suffix.lower() == ".h5ad"
     if out is not None and annotated and file.suffix.lower() != ".h5ad":
@@ -194,15 +202,25 @@ def _estimate(
         return _hinted(estimate, table)
     flags = {"y": "group", "groups": "subject", "strata": "strata", "pairs": "pairs"}
     called = {
-        name: f"--{flag} {column}" for name, flag in flags.items() if (column := getattr(wanted, flag)) is not None
+        name: f"--{flag} {column if isinstance(column, str) else ' '.join(column)}"
+        for name, flag in flags.items()
+        if (column := getattr(wanted, flag))
     }
     labels, columns, before = table.groups, table.columns, None
+    if reference is None and vs is None and labels is not None:
+        classes = sorted(dict.fromkeys(labels.tolist()), key=str)
+        controls = [label for label in classes if str(label).strip().lower() in CONTROLS]
+        if len(controls) == 1 and (len(classes) > 2 or controls != classes[:1]):
+            reference, note = controls[0], f"{controls[0]!r} was taken for the reference by its name; --reference "
+            note += "names another" if len(classes) == 2 else "names another, --vs rest compares each with all others"
+            table = replace(table, notes=(*table.notes, note))
     if covariate is not None:
         table, before = covariates.split(table, covariate.split(","))
         called["covariate"] = "--covariate"
     shared = {name: value for name, value in options.items() if name not in ONE_SAMPLE or name == "random_state"}
     return two_sample.compare(
-        table, labels, vs=vs, reference=reference if reference is None or labels is None else _label(reference, labels),
+        table, labels, vs=vs,
+        reference=reference if reference is None or labels is None else _label(str(reference), labels),
         groups=columns.get("subject"), strata=columns.get("strata"), pairs=columns.get("pairs"), covariate=before,
         progress=progress, called=called, **shared,
     ).result  # fmt: skip
@@ -245,9 +263,8 @@ def _refuse_others(context: click.Context, wanted: ReadOptions) -> None:
     for name in ONE_SAMPLE if compared else COMPARISON:
         drawing = name == "random_state" and (wanted.subject or wanted.pairs or params["target"] == "mean")
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE and not drawing:
-            raise InputError(
-                flags[name], "be left out with --group" if compared else "come with --group", repr(params[name])
-            )
+            value = " ".join(params[name]) if isinstance(params[name], tuple) else params[name]
+            raise InputError(flags[name], "be left out with --group" if compared else "come with --group", repr(value))
     if not compared and isinstance(params["contamination"], tuple):
         raise InputError("--contamination", "be one number without --group", params["contamination"])
     if params["vs"] not in (None, "rest", "each", "pairs"):
@@ -388,7 +405,7 @@ RESULTS = (".csv", ".json", ".parquet")
 )  # fmt: skip
 @common_options.file_options
 @common_options.share_option("Share of bad rows; auto: as many as look bad, which takes --rows.")
-@common_options.level
+@common_options.level_option()
 @click.option("--selection", default="fwer", show_default=True, help="fwer, fdr or fdr_by.")
 @click.option("--bucket-sizes", metavar="1,2,4", default=None, help="Some of those counted  [default: all].")
 @click.option("--refine", default=None, metavar="NAME", help="auto, none or a compared method  [default: auto].")

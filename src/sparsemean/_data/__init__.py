@@ -8,6 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
+import numpy as np
+
+from sparsemean._data.foreign import LONGEST, SAMPLES, refuse_known_path, wrong_way
 from sparsemean._data.repeats import MOST_NAMES, named_as_groups, repeated, row_numbers, says_groups
 from sparsemean._data.source import Dense
 from sparsemean._data.table import (
@@ -18,6 +21,8 @@ from sparsemean._data.table import (
     fingerprint_of,
     from_array,
     unreadable,
+    with_unique_names,
+    without_empty,
 )
 from sparsemean._util.checks import list_names
 from sparsemean._util.files import refuse_endless
@@ -102,9 +107,16 @@ def as_table(X: object, feature_names: object = None, *, layer: str | None = Non
     if layer is not None and read != "anndata.read_anndata":
         raise InputError("layer", "be left out for all but AnnData", repr(layer))
     if read is None:
-        return from_array(X, feature_names)
+        found = from_array(X, feature_names)
+        return found if found.feature_names is None else _named(found)
     table: Table = _function(read)(X, feature_names, **({} if layer is None else {"layer": layer}))
-    return table
+    return _named(table)
+
+
+def _named(table: Table) -> Table:
+    """Return a table of named features, with names that differ and a note where it may lie the wrong way round."""
+    names = [] if table.feature_names is None else table.feature_names.tolist()
+    return wrong_way(with_unique_names(table) if "" in names or len({*names}) < len(names) else table)
 
 
 def open_file(path: str | Path, wanted: ReadOptions = NOTHING) -> Table:
@@ -112,10 +124,12 @@ def open_file(path: str | Path, wanted: ReadOptions = NOTHING) -> Table:
     path = Path(path)
     if str(path) == "-":
         opened = FileContext("standard input", "text with commas")
+        text = _function("turned.TextOfFeatures" if wanted.transpose else "csv.Text")(sys.stdin.buffer, opened)
         with opened.reading():
-            return _looked_at(_function("csv.Text")(sys.stdin.buffer, opened).table(wanted), wanted, opened)
+            return _looked_at(text.table(wanted), wanted, opened)
     endings = [ending for ending in READERS if path.name.lower().endswith(ending)]
     if not endings:
+        refuse_known_path(path)
         raise InputError("FILE", f"end in {', '.join(READERS)}", repr(path.name))
     ending = max(endings, key=len)
     refuse_endless(path)
@@ -125,14 +139,21 @@ def open_file(path: str | Path, wanted: ReadOptions = NOTHING) -> Table:
     if wanted.header is not None and kind not in ("csv", "excel"):
         raise InputError(given, "be left out for all but text and sheets", path.name)
     if kind != "csv":
-        wanted.refuse("sep", "encoding", "decimal", kind="all but text")
+        wanted.refuse("sep", "encoding", "decimal", *(() if kind == "excel" else ("na",)), kind="all but text")
     try:
         before = fingerprint_of(path)
     except OSError as error:
         raise unreadable(path, error) from error
     opened = FileContext(path.name, KINDS.get(ending, f"{ending.removesuffix('.gz')} file"), before.size)
+    as_it_lies, of_rows, read = wanted, NOTHING, READERS[ending]
+    if wanted.transpose and kind == "csv":
+        read = "turned.read_text"
+    elif wanted.transpose and kind != "excel":
+        as_it_lies, of_rows = _function("turned.options_of_rows")(wanted)
     with opened.reading():
-        table: Table = _function(READERS[ending])(path, wanted, opened)
+        table: Table = _function(read)(path, as_it_lies, opened)
+        if as_it_lies is not wanted:
+            table = _function("turned.turned")(table, of_rows)
     return replace(_looked_at(table, wanted, opened), file=before)
 
 
@@ -148,12 +169,20 @@ def _looked_at(table: Table, wanted: ReadOptions, opened: FileContext) -> Table:
             if len(longest) > LONGEST_LABEL:
                 got = f"{len(longest):,} in {opened.name}, from {longest[:20]!r} on"
                 raise InputError("labels", f"have at most {LONGEST_LABEL:,} characters", got, "name groups otherwise")
+    if wanted.drop_empty and isinstance(table.source, Dense) and np.isnan(table.source.values[0]).any():
+        table = without_empty(table)
+    if len(wanted.strata) > 1:
+        table = replace(table, columns=_function("repeats.combined")(table.columns))
     repeats = table.repeated
     if repeats is None and wanted.id is not None and table.row_names is not None and wanted.independent:
         repeats = repeated(wanted.id, table.row_names, MOST_NAMES)
     if table.feature_names is None:
         return replace(table, repeated=repeats)
     names = table.feature_names.tolist()
+    if "" in names or len({*names}) < len(names):
+        table = with_unique_names(table)
+    if table.row_names is not None or SAMPLES.fullmatch(names[-1][:LONGEST]):
+        table = wrong_way(table, transposed=wanted.transpose)
     values = table.source.values if isinstance(table.source, Dense) else None
     ids = [name for name in row_numbers(names, values) if name != wanted.id]
     notes = (NUMBERS_ROWS.format(list_names(ids)),) if ids else ()

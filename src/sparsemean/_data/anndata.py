@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from sparsemean._data import chunked, hdf5, table
 from sparsemean._data.chunked import MakeSource, StoredArray, StoredGroup, is_group, pick, source_of
+from sparsemean._data.foreign import refuse_known
 from sparsemean._data.matrices import read_sparse
 from sparsemean._data.repeats import chosen, likely, repeated
 from sparsemean._data.source import Array, Source, Subset
@@ -140,7 +141,7 @@ def read_stored(
         grouped and wanted.dataset is None and as_text(root.attrs.get("encoding-type", "")) == "anndata"
     )
     if annotated:
-        wanted.refuse("dataset", kind=f"a {opened.kind} of AnnData")
+        wanted.refuse("dataset", "transpose", kind=f"a {opened.kind} of AnnData")
         with opened.parsing():
             matrix = _matrix(root, wanted.layer, opened)
     else:
@@ -148,6 +149,8 @@ def read_stored(
         wanted.refuse(*OF_ROWS, "select", "drop", "layer", kind=lone)
         if not grouped:
             wanted.refuse("dataset", kind=f"{lone} that are no group")
+        elif wanted.dataset is None and "matrix" in root and "barcodes" in getattr(root["matrix"], "keys", list)():
+            refuse_known(opened.name, "10x h5")
         matrix = pick(root, wanted.dataset, opened) if grouped else root
     source, notes = source_of(matrix, opened, dense), remarks(matrix)
     return _annotated(root, source, notes, wanted, opened) if annotated else Table(source, notes=notes)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import re
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from shlex import quote
 from typing import IO, Protocol
@@ -22,13 +25,15 @@ from sparsemean._data.dialect import (
     dialect_of,
     swapped,
 )
+from sparsemean._data.foreign import FEATURE_WORDS, FIRST_BYTES, look_like_features, refuse_known
 from sparsemean._data.repeats import MOST_LOOKED_AT, Layout, doubts, layout_of, not_numeric, note_left_out, repeated
 from sparsemean._data.source import Array, Dense
 from sparsemean._data.table import FileContext, Names, ReadOptions, Table, as_names, check_feature_names
 from sparsemean._kernels import cells, compiling
 from sparsemean._kernels.memory_layout import cut
+from sparsemean._util.checks import list_names
 from sparsemean._util.files import Unpacked
-from sparsemean.errors import InputError
+from sparsemean.errors import InputError, together
 
 Refused = dict[int, tuple[str, str]]
 """Columns that hold no numbers: what they hold, and where it is seen."""
@@ -187,13 +192,13 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
-def read_csv(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
-    """Read a .csv, .tsv or .txt file, or one of them in .gz."""
+def read_csv(path: Path, wanted: ReadOptions, opened: FileContext, kind: type[Text] | None = None) -> Table:
+    """Read a .csv, .tsv or .txt file, or one of them in .gz, as a ``kind`` of text."""
     if opened.size == 0:  # files that the kernel makes up have no size, and some of them no end
         raise opened.broken("nothing in it")
     with path.open("rb") as raw:
         file: Readable = Unpacked(raw, opened.check_held) if path.name.lower().endswith(".gz") else raw
-        return Text(file, opened, raw).table(wanted, "," if opened.kind == ".csv file" else "\t")
+        return (kind or Text)(file, opened, raw).table(wanted, "," if opened.kind == ".csv file" else "\t")
 
 
 class Readable(Protocol):
@@ -201,6 +206,21 @@ class Readable(Protocol):
 
     def read(self, size: int, /) -> bytes:
         """Return about as many bytes as are asked for."""
+
+
+class Lines:
+    """Lines that are made while they are read."""
+
+    lines: Iterator[bytes]
+
+    def read(self, size: int, /) -> bytes:
+        """Return lines of about ``size`` bytes, nothing after the last."""
+        out = io.BytesIO()
+        for line in self.lines:
+            out.write(line)
+            if out.tell() >= size:
+                break
+        return out.getvalue()
 
 
 class Text:
@@ -215,10 +235,14 @@ class Text:
     def table(self, wanted: ReadOptions, usual: str = ",") -> Table:
         """Read everything."""
         wanted.refuse("layer", "dataset", kind="text")
-        self.recode = Recoder(wanted.encoding, self.opened.name)
+        self.recode, self.na = Recoder(wanted.encoding, self.opened.name), wanted.na
         lines, end = self._first_lines()
         if self.hint and wanted.sep is None and (sign := self.hint[1].decode()) in lines[0]:
             wanted = replace(wanted, sep=sign)
+        if (begins := self.text[:99].lstrip(b'"')).startswith(FIRST_BYTES):
+            refuse_known(self.opened.name, begins.decode(errors="replace"))
+        if wanted.transpose:
+            return self.turned(lines, wanted, usual)
         found = understand(lines, usual, wanted, self.opened)
         self.signs = [found.dialect.separator.encode()]
         first = self.text if found.labels is None else self.text[end:]
@@ -239,9 +263,18 @@ class Text:
             raise InputError("FILE", "have rows", f"{self.opened.name} with one line")
         return self._finished(found, bad, dropped)
 
+    def turned(self, lines: list[str], wanted: ReadOptions, usual: str) -> Table:
+        """Read a text with features in rows, as `turned.TextOfFeatures` does."""
+        raise NotImplementedError
+
+    def _judged(self, found: Heading) -> list[str]:
+        """Say how the text was read, where that was judged."""
+        judged, encoded = " and ".join(found.dialect.judged), self.recode.note
+        return [f"read as {encoded or 'text'}" + (f" with {judged}" if judged else "")] if judged or encoded else []
+
     def _begin(self, found: Heading, text: bytes) -> Refused:
         """Read the first lines below a heading, and return columns that hold no numbers."""
-        self.text, self.rows, self.numerals = text, 0, Numerals(found.dialect, len(found.layout.names))
+        self.text, self.rows, self.numerals = text, 0, Numerals(found.dialect, len(found.layout.names), self.na)
         self.values = np.empty((self._most_lines(found), found.layout.features.size))
         self.texts, self.held = [[] for _ in found.texts], 0
         self.roles = np.full(len(found.layout.names), cells.SKIPPED, dtype=np.int64)
@@ -259,15 +292,34 @@ class Text:
 
     def _refusal(self, found: Heading, bad: Refused) -> InputError:
         """Refuse columns that hold no numbers; whoever drops them is told of gaps in the others at once."""
-        others = np.isin(found.layout.features, sorted(bad), invert=True)
-        gaps = bool(np.isnan(self.values[: self.rows, others]).any())
-        columns = {found.layout.names[column]: kind for column, (kind, _) in sorted(bad.items())}
-        return not_numeric("FILE", columns, bad[min(bad)][1], gaps=gaps)
+        names, faults, first = found.layout.names, list[InputError](), [*self.numerals.words.get(0, ())]
+        named = found.labels is not None
+        texts = named and first and not self.numerals.has_numbers(0)
+        if texts and (FEATURE_WORDS.search(names[0]) or look_like_features(first)):
+            got = f"what may be names of features in column {names[0]!r} ({list_names(first, 2)})"
+            faults.append(InputError("FILE", "have samples in rows", got, "if they are, add --transpose"))
+        lines = {where.partition(":")[0] for _, where in bad.values()}
+        some = sorted(bad) if named and (len(bad) == 1 or len(lines) > 1) else []  # a line of words has names
+        strays = {column: words for column in some if (words := self.numerals.strays(column))}
+        if strays:
+            where = list_names([f"{names[column]!r} ({bad[column][1]})" for column in strays])
+            options = " ".join(f"--na {quote(word)}" for word in dict.fromkeys(chain(*strays.values())))
+            got = f"text in {f'{len(strays)} columns:' if len(strays) > 1 else 'column'} {where} among numbers"
+            advice = f"if it stands for missing values, add {options}, else leave out with --drop-text"
+            faults.append(InputError("FILE", "have numeric columns only", got, advice))
+        rest = [column for column in sorted(bad) if column not in strays]
+        if rest:
+            others = np.isin(found.layout.features, sorted(bad), invert=True)
+            gaps = not strays and bool(np.isnan(self.values[: self.rows, others]).any())
+            faults.append(not_numeric("FILE", {names[k]: bad[k][0] for k in rest}, bad[rest[0]][1], gaps=gaps))
+        return together(faults)
 
     def _finished(self, found: Heading, bad: Refused, dropped: dict[str, str]) -> Table:
         """Return the table, without the columns of ``bad``."""
         layout = found.layout
         values, names, notes = self.values[: self.rows], found.labels, found.notes
+        for number in (float(cell) for cell in self.na if NUMBER.fullmatch(cell)):
+            values[values == number] = np.nan
         if found.spare and values.shape[1] > 1 and np.isnan(values[:, -1]).all():  # a separator at the end of lines
             values, names, notes = values[:, :-1], None if names is None else names[:-1], (*notes, SPARE)
         if bad:
@@ -278,17 +330,15 @@ class Text:
                 raise InputError("FILE", "have columns left to look at", f"none of {len(layout.names)}")
         kept = {column: layout.names[column] for column in layout.features.tolist() if column not in bad}
         texts = dict(zip(found.texts, self.texts, strict=True))
-        labels = {option: _labels(texts[at]) for option, at in layout.of_rows.items() if option != "id"}
+        labels = {option: _labels(texts[at], self.na) for option, at in layout.of_rows.items() if option != "id"}
         ids = texts[layout.of_rows["id"]] if "id" in layout.of_rows else None
         subjects = (repeated(layout.names[at], texts[at]) for at in layout.watched)
         called = [*([ids] if ids else []), *(texts[at] for at in (*layout.watched, *found.halves))]
-        judged, encoded = " and ".join(found.dialect.judged), self.recode.note
-        written = f"read as {encoded or 'text'}" + (f" with {judged}" if judged else "")
         return Table(
             Dense(values),
             names,
             (
-                *([written] if judged or encoded else []),
+                *(self._judged(found) if found.dialect.judged or self.recode.note else ()),
                 *notes,
                 *([note_left_out(dropped)] if dropped else []),
                 *self.numerals.notes(kept),
@@ -414,10 +464,10 @@ class Text:
         self.values[: self.rows] = old
 
 
-def _labels(texts: list[str]) -> Array:
-    """Return labels as whole numbers if all are written so, else as text, those not there as NaN."""
-    if all(WHOLE.fullmatch(text) for text in set(texts)):
+def _labels(texts: list[str], na: Collection[str]) -> Array:
+    """Return labels as whole numbers if all are written so, else as text, those not there, or ``na``, as NaN."""
+    if all(WHOLE.fullmatch(text) and text not in na for text in set(texts)):
         return np.array(texts).astype(np.int64)
     out = np.empty(len(texts), dtype=object)
-    out[:] = [np.nan if not text or text in cells.MISSING else text for text in texts]
+    out[:] = [np.nan if not text or text in cells.MISSING or text in na else text for text in texts]
     return out

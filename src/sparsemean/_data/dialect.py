@@ -6,7 +6,7 @@ import codecs
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from operator import itemgetter
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._data.table import ReadOptions
+from sparsemean._data.table import TextOptions
 from sparsemean._kernels.cells import DIGITS, POINT, THREE, TRUTH, WHOLE
 from sparsemean._util.checks import list_names, pluralize
 from sparsemean._util.records import FloatArray
@@ -148,14 +148,14 @@ def swapped(cell: bytes) -> str:
     return cell.translate(SWAP).decode(errors="replace")
 
 
-def dialect_of(lines: list[str], usual: str, wanted: ReadOptions) -> Dialect:
+def dialect_of(lines: list[str], usual: str, wanted: TextOptions) -> Dialect:
     """Judge by the first lines of a text what options leave open; ``usual`` is the separator that its name promises."""
     others = [sign for sign in SEPARATORS if sign != usual]
     separator = usual if wanted.sep is None else separator_called(wanted.sep)
     if wanted.sep is None and any(sign in line for sign in others for line in lines[:2]):
         # the usual one unless lines are cut evenly by another, and by that alone or into more numbers
         even = {sign: cells for sign in (usual, *others) if (cells := _cut_evenly(lines, sign))}
-        separator = max(even, key=lambda sign: sum(map(_is_numeral, even[sign])) / len(even[sign]), default=usual)
+        separator = max(even, key=lambda sign: sum(map(is_numeral, even[sign])) / len(even[sign]), default=usual)
     judged = [f"{SEPARATORS[separator]} between columns"] if wanted.sep is None and separator != usual else []
     mark = '"' if separator == "," else ","  # without it no cell has a comma
     cells = [cell for line in lines[len(lines) > 1 :] if mark in line for cell in cells_of(line, separator)]
@@ -197,9 +197,11 @@ def _cut_evenly(lines: list[str], separator: str) -> list[str]:
     return [cell for row in rest or [first] for cell in row] if even else []
 
 
-def _is_numeral(cell: str) -> bool:
+def is_numeral(cell: str) -> bool:
+    """Whether a cell is empty or looks like a number, perhaps beside other signs."""
     digits = cell.strip(SIGNS)
-    return not cell or any(form.fullmatch(digits) for form in (NUMBER, WITH_COMMA, WITH_POINT, IN_GROUPS))
+    forms = NUMBER, WITH_COMMA, WITH_POINT, IN_GROUPS  # which take the square of the length of a cell of digits
+    return not cell or (len(digits) < MOST_DIGITS and any(form.fullmatch(digits) for form in forms))
 
 
 def cells_of(line: str, separator: str) -> list[str]:
@@ -236,9 +238,10 @@ DATE = re.compile(
 WORDS = {"yes": 1.0, "no": 0.0, "y": 1.0, "n": 0.0}
 MOST_KNOWN = 100_000
 """Cells whose meaning is kept, as most columns of text say the same again and again."""
-LONGEST = 64
-"""Characters that a number, or a date, has at most beside other signs."""
-MOST_LISTED = 6
+LONGEST, MOST_DIGITS = 64, 1000
+"""Characters that a number, or a date, has at most beside other signs, and fewer than which a number is looked for."""
+MOST_LISTED, MOST_WORDS = 6, 4
+"""Columns that are named, and words of a column of numbers that may all stand for missing values."""
 BLANKS = " \t\u00a0\u202f"
 
 
@@ -257,7 +260,8 @@ class Style(NamedTuple):
     form: int = 0
 
 
-PLAIN = Style()
+PLAIN, GAP = Style(), Style(form=-1)
+"""Of numbers without anything, and of cells that an option says are missing."""
 Meaning = tuple[float, int]
 """The value of a cell, NaN where it is none, and the number of its style."""
 
@@ -272,8 +276,8 @@ class Numerals:
     Where commas stand between columns both are needed for a note, which is for all doubtful columns then.
     """
 
-    def __init__(self, dialect: Dialect, n_columns: int) -> None:
-        self.dialect = dialect
+    def __init__(self, dialect: Dialect, n_columns: int, na: Collection[str] = ()) -> None:
+        self.dialect, self.na = dialect, na
         self.seen = np.full(n_columns, 0 if dialect.points else POINT, dtype=np.uint8)
         """What `kernels.cells` saw in each column."""
         self.known: dict[bytes, Meaning] = {}
@@ -281,6 +285,8 @@ class Numerals:
         self.counts: dict[int, Counter[Style]] = {}
         self.first: dict[int, str] = {}
         """The first cell of each column that is no number, with its row."""
+        self.words: dict[int, dict[str, None]] = {}
+        """Some of these cells of each column, each once."""
 
     def read(self, text: bytes, odd: npt.NDArray[np.int64], first_row: int) -> FloatArray:
         """Return the values of cells: line, column, first and last byte of each in ``text``, which is canonical."""
@@ -296,6 +302,8 @@ class Numerals:
         found = zip(each.tolist(), at.tolist(), counts.tolist(), strict=True)
         for key, place, count in sorted(found, key=itemgetter(1)):
             column, style = divmod(key, MOST_KNOWN)
+            if self.styles[style] == GAP:
+                continue
             self.counts.setdefault(column, Counter())[self.styles[style]] += count
             self.seen[column] |= self.styles[style].form
             if self.styles[style].text:
@@ -304,11 +312,18 @@ class Numerals:
                 commas = self.dialect.points and any(form.fullmatch(digits) for form in (WITH_COMMA, IN_GROUPS))
                 hint = ", which --decimal , reads" if commas else ""  # it would be a number if decimals had commas
                 self.first.setdefault(column, f"row {first_row + int(odd[place, 0])}: {shown[:40]!r}{hint}")
+        texts = [number for number, style in enumerate(self.styles) if style.text == "text"]
+        for k in np.flatnonzero(np.isin(styles, texts)).tolist():
+            words = self.words.setdefault(int(odd[k, 1]), {})
+            if len(words) <= MOST_WORDS:
+                words[self.dialect.as_written(cells[k])] = None
         return np.array([value for value, _ in meanings])
 
     def _learn(self, cell: bytes) -> Meaning:
         """Keep what a cell means."""
         value, style = meaning_of(cell.decode(errors="replace"), self.dialect)
+        if self.dialect.as_written(cell) in self.na:
+            value, style = np.nan, GAP
         if style not in self.styles:
             self.styles.append(style)
         meaning = value, self.styles.index(style)
@@ -320,6 +335,12 @@ class Numerals:
         """Return the columns that hold no numbers: text or dates, and the first place where that is seen."""
         kinds = {column: {style.text for style in self.counts[column]} for column in self.first}
         return {column: ("text" if "text" in kinds[column] else "dates", self.first[column]) for column in kinds}
+
+    def strays(self, column: int) -> list[str]:
+        """Return the few words that stand in a column of numbers, nothing where it is none or they may be numbers."""
+        words = [*self.words.get(column, ())]
+        clear = len(words) <= MOST_WORDS and not any(map(str.isdigit, "".join(words)))
+        return words if clear and self.has_numbers(column) else []
 
     def has_numbers(self, column: int) -> bool:
         """Whether cells of a column are numbers, not words that stand for them."""

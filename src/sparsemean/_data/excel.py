@@ -14,9 +14,10 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from sparsemean._data.csv import Text
+from sparsemean._data.csv import Lines, Text
 from sparsemean._data.dialect import IN_GROUPS, NUMBER
 from sparsemean._data.table import FileContext, ReadOptions, Table
+from sparsemean._data.turned import TextOfFeatures
 from sparsemean._util.checks import list_names
 from sparsemean.errors import InputError, require
 
@@ -55,7 +56,8 @@ def read_excel(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
             sheet, notes = _sheet(book.worksheets, wanted.dataset, opened)
             lines = SheetLines(sheet, opened, max(SMALL_SHEET, unpacked))
             as_written = replace(wanted, dataset=None, sep=",", decimal=".", encoding="utf-8")
-            table = Text(lines, opened).table(as_written)
+            kind = TextOfFeatures if wanted.transpose else Text
+            table = kind(lines, opened).table(as_written)
     return replace(table, notes=(*notes, *lines.notes, *table.notes))
 
 
@@ -91,7 +93,7 @@ def _sheet(
     return sheets[titles.index(name)], ()
 
 
-class SheetLines:
+class SheetLines(Lines):
     """Rows of a sheet as a text with commas, made while it is read.
 
     Rows that are empty, and gaps at the ends of others, are left out. Formulas without a result are gaps, and counted.
@@ -120,15 +122,6 @@ class SheetLines:
         points = f"cells of text were read as numbers with decimal points in {list_names(where)}: "
         points += "if the points separate thousands, make them numbers in the sheet"
         return (*([failed] if self.failed else ()), *([points] if self.doubtful else ()))
-
-    def read(self, size: int, /) -> bytes:
-        """Return lines of about ``size`` bytes, nothing after the last."""
-        out = io.BytesIO()
-        for line in self.lines:
-            out.write(line)
-            if out.tell() >= size:
-                break
-        return out.getvalue()
 
     def _lines(self) -> Iterator[bytes]:
         kept = (row for row in self._rows() if row)

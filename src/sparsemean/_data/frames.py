@@ -96,12 +96,17 @@ class Fields:
 def fields_of(schema: pa.Schema, wanted: ReadOptions, argument: str = "FILE") -> Fields:
     """Choose among the columns of a schema; nothing but numbers may be a feature."""
     index = _index_columns(schema)
+    if wanted.transpose and wanted.id is None and not index:  # a first column of text names what are to be features
+        texts = (name for name, kind in zip(schema.names, schema.types, strict=True) if _called(kind) == "text")
+        wanted = replace(wanted, id=next(texts, None), drop_text=True)
     if wanted.id is None and len(index) == 1 and index[0] not in wanted.of_rows.values():
         wanted = replace(wanted, id=index[0])
     others = [name for name in index if name not in wanted.of_rows.values()]
     kinds = schema.types  # made anew whenever they are asked for
     layout = layout_of(schema.names, replace(wanted, drop=(*wanted.drop, *others)))
-    names = check_feature_names([schema.names[at] for at in layout.features], layout.features.size)
+    names = check_feature_names(
+        [schema.names[at] for at in layout.features], layout.features.size, "rename one of them"
+    )
     assert names is not None
     types = [kinds[column] for column in layout.features]
     bad = {str(name): _called(kind) for name, kind in zip(names, types, strict=True) if not is_numeric(kind)}

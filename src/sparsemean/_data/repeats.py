@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._data.source import Array
 from sparsemean._data.table import ReadOptions
 from sparsemean._kernels.memory_layout import cut
 from sparsemean._util.checks import is_missing, list_names
 from sparsemean._util.records import IntArray
-from sparsemean.errors import InputError
+from sparsemean.errors import InputError, together
 
 Values = npt.NDArray[Any]
 SUBJECTS = (
@@ -64,6 +65,16 @@ def repeated(name: str, values: Collection[object], most: float = 0.5) -> tuple[
     """Return the name of a column and its number of values, unless that is one, or more than a share of the rows."""
     different = len({value for value in values if not is_missing(value)})
     return (name, different) if 1 < different < most * len(values) else None
+
+
+def combined(columns: Mapping[str, Array]) -> dict[str, Array]:
+    """Return labels of rows, several strata as one: each combination of their labels is one."""
+    several = [values.tolist() for option, values in columns.items() if option.startswith("strata")]
+    strata = np.empty(len(several[0]), dtype=object)
+    strata[:] = [
+        np.nan if any(map(is_missing, each)) else " / ".join(map(str, each)) for each in zip(*several, strict=True)
+    ]
+    return {**{option: values for option, values in columns.items() if "strata" not in option}, "strata": strata}
 
 
 NUMBER_OF_ROW = re.compile(r"(?:^|.*[_\s.-])(?:id|ID|Id)s?|.*[a-z]I[dD]s?")
@@ -333,31 +344,33 @@ def chosen(names: Sequence[str], wanted: ReadOptions) -> IntArray:
     >>> chosen(["user", "clicks", "cost", "age"], ReadOptions(id="user", drop=("c*",)))
     array([3])
     """
-    for option, name in wanted.of_rows.items():
-        if name not in names:
-            raise InputError(f"--{option}", "name a column of the file", repr(name), f"it has {list_names(names)}")
+    found, one, more = list[npt.NDArray[np.bool_]](), "name a column of the file", "name columns of the file"
+    faults = [(f"--{option}", one, name) for option, name in wanted.of_rows.items() if name not in names]
+    for argument, patterns in (("--select", wanted.select), ("--drop", wanted.drop)):
+        each = [_matching(names, pattern) for pattern in patterns]
+        faults += [(argument, more, pattern) for pattern, these in zip(patterns, each, strict=True) if not these.any()]
+        found.append(np.any([np.zeros(len(names), dtype=bool), *each], axis=0))
+    if faults:
+        listed = f"it has {list_names([*filter(None, names)]) or 'none'}"
+        raise together([InputError(argument, rule, repr(name), listed) for argument, rule, name in faults])
     apart = set(wanted.of_rows.values())
-    keep = np.array([name not in apart for name in names], dtype=bool)
-    if wanted.select:
-        keep &= _matching(names, wanted.select, "--select")
-    if wanted.drop:
-        keep &= ~_matching(names, wanted.drop, "--drop")
+    keep = np.array([name not in apart for name in names], dtype=bool) & ~found[1]
+    keep &= found[0] | (not wanted.select)
     if not keep.any():
         raise InputError("FILE", "have columns left to look at", f"none of {len(names)}")
     return np.flatnonzero(keep)
 
 
-def _matching(
-    names: Sequence[str], patterns: tuple[str, ...], argument: str
-) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    found = np.zeros(len(names), dtype=bool)
-    for pattern in patterns:
-        exact = np.array([name == pattern for name in names], dtype=bool)
-        these = exact if exact.any() else np.array([fnmatchcase(name, pattern) for name in names], dtype=bool)
-        if not these.any():
-            raise InputError(argument, "name columns of the file", repr(pattern), f"it has {list_names(names)}")
-        found |= these
-    return found
+def of_columns_and_others(names: Sequence[str], patterns: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the patterns that one of the names matches, and the others."""
+    known = tuple(pattern for pattern in patterns if _matching(names, pattern).any())
+    return known, tuple(pattern for pattern in patterns if pattern not in known)
+
+
+def _matching(names: Sequence[str], pattern: str) -> npt.NDArray[np.bool_]:
+    """Return which names are meant by a pattern: those that are written so, else those that it stands for."""
+    exact = np.array([name == pattern for name in names], dtype=bool)
+    return exact if exact.any() else np.array([fnmatchcase(name, pattern) for name in names], dtype=bool)
 
 
 # Columns that hold no numbers, refused in one line that says what can be done, or left out.
@@ -392,8 +405,8 @@ def not_numeric(argument: str, columns: Mapping[str, str], where: str = "", *, g
     return InputError(argument, "have numeric columns only", "; ".join(shown), advice)
 
 
-def note_left_out(columns: Mapping[str, str]) -> str:
+def note_left_out(columns: Mapping[str, str], why: str = ", as asked for") -> str:
     """Say which columns were left out, with what is to be remarked of each."""
     names = [f"{name!r} ({remark})" if remark not in ("", "text") else repr(name) for name, remark in columns.items()]
     number = f"{len(names)} columns" if len(names) > 1 else "a column"
-    return f"{number} of text left out, as asked for: {list_names(names, 3 * MOST_NAMED)}"
+    return f"{number} of text left out{why}: {list_names(names, 3 * MOST_NAMED)}"

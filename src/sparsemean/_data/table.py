@@ -8,7 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._data.source import Array, Dense, NonFiniteValue, Source, as_dense
-from sparsemean._util.checks import list_names
+from sparsemean._util.checks import list_names, pluralize
 from sparsemean.errors import MORE_MEMORY, InputError, lacks_memory
 
 MOST_COMPRESSED = 1000
@@ -136,7 +136,28 @@ OF_ROWS = ("id", "group", "subject", "strata", "pairs")
 
 
 @dataclass(frozen=True, slots=True)
-class ReadOptions:
+class TextOptions:
+    """How a text is written; None is judged by what stands in it.
+
+    Attributes
+    ----------
+    header
+        Whether the first line of a text, or row of a sheet, names the columns.
+    sep, decimal, encoding
+        What stands between the columns of a text, its decimal mark and its encoding.
+    na
+        Cells that stand for missing values, besides those that are known.
+    """
+
+    header: bool | None = None
+    sep: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    na: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions(TextOptions):
     """Choices on a file; empty where there are none.
 
     Attributes
@@ -146,51 +167,54 @@ class ReadOptions:
     group
         Column with the group of each row.
     subject, strata, pairs
-        Columns with the subject, the stratum and the pair of each row.
+        Columns with the subject, the stratum and the pair of each row; of several strata each combination is one.
     select, drop
         Names of feature columns to keep or to leave out; ``*`` and ``?`` stand for any characters.
     layer
         Layer of an .h5ad file, in place of X.
     dataset
         Array inside an .h5, .zarr or .npz file, sheet of an .xlsx file (None: the first).
-    header
-        Whether the first line of a text, or row of a sheet, names the columns; None: judged by what stands in it.
-    sep, decimal, encoding
-        What stands between the columns of a text, its decimal mark and its encoding; None: judged by what stands in it.
     drop_text
         Whether columns that hold no numbers are left out rather than refused.
+    drop_empty
+        Whether columns without any value are left out, of tables in memory.
+    transpose
+        Whether features lie in rows: ``id``, ``select`` and ``drop`` are of columns as they lie, the others name rows.
     """
 
     id: str | None = None
     group: str | None = None
     subject: str | None = None
-    strata: str | None = None
+    strata: tuple[str, ...] = ()
     pairs: str | None = None
     select: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     layer: str | None = None
     dataset: str | None = None
-    header: bool | None = None
-    sep: str | None = None
-    decimal: str | None = None
-    encoding: str | None = None
     drop_text: bool = False
+    drop_empty: bool = False
+    transpose: bool = False
 
     @property
     def of_rows(self) -> dict[str, str]:
         """Columns that say something of rows, by the option that names each."""
-        return {option: getattr(self, option) for option in OF_ROWS if getattr(self, option) is not None}
+        strata = {f"strata {k}" if k > 1 else "strata": name for k, name in enumerate(self.strata, 1)}
+        return {option: value for option in OF_ROWS if isinstance(value := getattr(self, option), str)} | strata
 
     @property
     def independent(self) -> bool:
         """Whether rows are taken for independent: no column says which of them belong together."""
-        return self.subject is None and self.strata is None and self.pairs is None
+        return self.subject is None and not self.strata and self.pairs is None
 
     def refuse(self, *fields: str, kind: str) -> None:
         """Refuse choices that a kind of file has no meaning for."""
         for option in fields:
-            if getattr(self, option):
-                raise InputError(f"--{option}", f"be left out for {kind}", repr(getattr(self, option)))
+            if value := getattr(self, option):
+                raise InputError(
+                    f"--{option}",
+                    f"be left out for {kind}",
+                    repr(" ".join(value) if isinstance(value, tuple) else value),
+                )
 
 
 NOTHING = ReadOptions()
@@ -331,18 +355,52 @@ def check_matrix(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> None:
         raise InputError("X", "be numeric", f"dtype {dtype}", "convert it to numbers first")
 
 
-def check_feature_names(names: object, d: int, advice: str = "rename one of them") -> Names | None:
-    """Return one name for each of ``d`` features, no two alike, or None; ``advice`` says what to do about two."""
+def check_feature_names(names: object, d: int, advice: str = "") -> Names | None:
+    """Return one name for each of ``d`` features, or None; where ``advice`` says what to do about it no two are alike.
+
+    Others are made unique where a table is complete.
+    """
     if names is None:
         return None
     if isinstance(names, str) or not isinstance(names, Sized) or not isinstance(names, Iterable) or len(names) != d:
         size = len(names) if isinstance(names, Sized) and not isinstance(names, str) else type(names).__name__
         raise InputError("feature_names", f"be a sequence of {d} names, one for each column of X", size)
     found = as_names(names)
-    if len(set(found)) < d:
+    if advice and len(set(found)) < d:
         twice = next(name for name, count in Counter(found.tolist()).items() if count > 1)
         raise InputError("feature names", "differ from each other", f"{twice!r} more than once", advice)
     return found
+
+
+def with_unique_names(table: Table) -> Table:
+    """Return a table whose features have names, no two alike, with a note on those that were changed."""
+    assert table.feature_names is not None
+    names = [name or f"column {k}" for k, name in enumerate(table.feature_names.tolist())]
+    taken, seen, last = {*names}, set[str](), Counter[str]()
+    for k, name in enumerate(names):
+        while name in seen and names[k] in taken:
+            last[name] += 1
+            names[k] = f"{name}.{last[name]}"
+        seen.add(name)
+        taken.add(names[k])
+    changed = [k for k, name in enumerate(table.feature_names) if name != names[k]]
+    shown = list_names([f"{table.feature_names[k]!r} in column {k} is {names[k]!r}" for k in changed], 3)
+    note = f"feature names that were empty or taken were made unique: {shown}"
+    return replace(table, feature_names=as_names(names), notes=(*table.notes, note))
+
+
+def without_empty(table: Table) -> Table:
+    """Return a table without columns that have no value, unless all are such, with a note."""
+    keep = ~np.isnan(table.values).all(axis=0)
+    if keep.all() or not keep.any():
+        return table
+    names = table.feature_names
+    out = [str(k) if names is None else repr(names[k]) for k in np.flatnonzero(~keep).tolist()]
+    note = f"{pluralize(len(out), 'column')} without any value left out: {list_names(out)}"
+    return replace(
+        table, source=Dense(table.values[:, keep]), feature_names=None if names is None else names[keep],
+        notes=(*table.notes, note),
+    )  # fmt: skip
 
 
 def as_names(names: Any) -> Names:

@@ -67,6 +67,10 @@ NO_SHIFT = (
     'difference of means ("means")'
 )
 NOT_LOOKED_FOR = "features that show only without the rejected rows were not looked for, which needs a fit of all rows"
+MEASURED = (
+    "{} has {} different numbers, each taken as a group of its own: if it measures something, cut it into a few groups "
+    "first, as pandas.qcut(y, 3, labels=False) does"
+)
 
 
 def of_fit(

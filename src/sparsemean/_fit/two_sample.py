@@ -159,6 +159,8 @@ def designed(
     needed = only and [*only, reference]
     classes, codes = designs.classes_of(y, table.shape[0], names["y"], needed=needed)
     options: dict[str, Any] = {"missing": question.missing, "classes": classes}
+    if classes.dtype.kind in "iuf" and classes.size > designs.MOST_MEASURED:
+        table = replace(table, notes=(*table.notes, messages.MEASURED.format(names["y"], classes.size)))
     within, notes = None, list[str]()
     if pairs is not None:
         for name, given in (("groups", groups), ("strata", strata)):

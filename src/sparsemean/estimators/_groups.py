@@ -9,7 +9,7 @@ from sklearn.utils import ClassifierTags
 from sparsemean._data import as_table
 from sparsemean._fit.two_sample import compare
 from sparsemean.errors import InputError
-from sparsemean.estimators._selector import Selector
+from sparsemean.estimators._selector import Selector, take_columns
 
 
 class SparseMeanDifference(Selector):
@@ -140,8 +140,9 @@ class SparseMeanDifference(Selector):
         ----------
         X : array or data frame of shape (n, d)
             Of any kind that `SparseMean.fit` takes.
-        y : sequence of n labels
-            The group of each row, two or more.
+        y : sequence of n labels, or str
+            The group of each row, two or more; or the name of a column of X that says it, which then is no feature (of
+            an AnnData, of obs). ``groups``, ``strata`` and ``pairs`` may be such names, too.
         groups : sequence of n labels, optional
             The subject, donor or user of each row, where there are several rows of one: they are not independent. Each
             subject then counts once, by the mean of equally many rows, and must be in one group.
@@ -165,9 +166,11 @@ class SparseMeanDifference(Selector):
         """
         if y is None:
             raise InputError("y", "be given: requires y to be passed, but the target y is None", None)
+        given = {"y": y, "groups": groups, "strata": strata, "pairs": pairs}
+        if any(isinstance(value, str) for value in given.values()):
+            X, given = take_columns(X, given)
         found = compare(
-            as_table(X, layer=layer), y, groups=groups, strata=strata, pairs=pairs, covariate=covariate,
-            **self.get_params(deep=False),
+            as_table(X, layer=layer), covariate=covariate, **given, **self.get_params(deep=False),
         )  # fmt: skip
         self.classes_ = found.classes
         self.results_ = found.results

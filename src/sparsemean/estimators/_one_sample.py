@@ -16,7 +16,7 @@ from sparsemean._fit.one_sample import fit
 from sparsemean._fit.theorems import theory_settings
 from sparsemean._stats import planning
 from sparsemean.errors import InputError
-from sparsemean.estimators._selector import MADE_OF_ROWS, Selector, is_foreign
+from sparsemean.estimators._selector import MADE_OF_ROWS, Selector, is_foreign, take_columns
 
 COUNTING = ("random_state", "bucket_sizes", "null", "missing")
 """Parameters that the counts of its rows depend on."""
@@ -232,8 +232,9 @@ class SparseMean(Selector):
             and arrays on a GPU are read where they lie.
         y : None
             Ignored; scikit-learn's convention.
-        groups : sequence of n labels, optional
-            Rows with one label belong to one subject: they share a bucket and count once for the contamination.
+        groups : sequence of n labels, or str, optional
+            Rows with one label belong to one subject: they share a bucket and count once for the contamination. Or the
+            name of a column of X that has these labels, which then is no feature.
         layer : str, optional
             The layer of an AnnData that is meant, in place of its X.
 
@@ -242,6 +243,9 @@ class SparseMean(Selector):
         SparseMean
             The fitted estimator itself.
         """
+        if isinstance(groups, str):
+            X, given = take_columns(X, {"groups": groups})
+            groups = given["groups"]
         result = fit(as_table(X, layer=layer), groups=groups, **self.get_params(deep=False))
         for name in ("sketch_", "n_samples_seen_"):
             self.__dict__.pop(name, None)

@@ -13,18 +13,45 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sparsemean._data import as_table, lies_on_device
 from sparsemean._data.gpu import like
 from sparsemean._evidence.counting.sketch import check_names
+from sparsemean._util.checks import list_names
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 from sparsemean.result.comparison import Comparison
 
 if TYPE_CHECKING:
+    import pandas as pd
     from sklearn.utils import Tags
 
 
 def is_foreign(X: object) -> bool:
     """Whether scikit-learn would not know how to read ``X``."""
     return type(X).__module__.partition(".")[0] in ("anndata", "h5py", "zarr", "pyarrow", "dask", "cupy", "torch")
+
+
+def take_columns(X: pd.DataFrame, given: dict[str, object]) -> tuple[object, dict[str, object]]:
+    """Return X without the columns that are given by their names, and what is given with these in their place.
+
+    Of an AnnData they are columns of obs.
+    """
+    called = {argument: name for argument, name in given.items() if isinstance(name, str)}
+    frame = X.obs if hasattr(X, "obs") else X
+    known = [*getattr(frame, "column_names", getattr(frame, "columns", ()))]
+    for argument, name in called.items():
+        if name not in known:
+            advice = f"it has {list_names(known)}" if known else "pass the labels themselves"
+            raise InputError(argument, "be labels, one a row, or name a column of X, a data frame", repr(name), advice)
+    given |= {argument: frame[name] for argument, name in called.items()}
+    if frame is not X:
+        return X, given
+    drop, out = getattr(X, "drop_columns", X.drop), [*dict.fromkeys(called.values())]
+    return drop(columns=out) if hasattr(X, "iloc") else drop(out), given
+
+
+def with_unique_columns(X: object) -> object:
+    """Return a frame with other names in place of those that are there twice, which scikit-learn refuses."""
+    twice = hasattr(X, "set_axis") and hasattr(X, "columns") and not X.columns.is_unique
+    return X.set_axis(as_table(X).feature_names, axis=1) if twice and hasattr(X, "set_axis") else X
 
 
 MADE_OF_ROWS = ("result_", "mean_", "support_", "row_scores_", "row_weights_", "suspects_")
@@ -36,7 +63,8 @@ class Selector(SelectorMixin, BaseEstimator):
 
     def _name(self, X: object, names: npt.NDArray[np.object_] | None) -> None:
         """Take the number of features and their names over."""
-        validate_data(self, X, skip_check_array=True, reset=True)
+        named = with_unique_columns(X) if hasattr(X, "set_axis") else X
+        validate_data(self, named, skip_check_array=True, reset=True)
         if names is not None and is_foreign(X):  # names that scikit-learn overlooks
             self.feature_names_in_ = names
 
@@ -74,7 +102,7 @@ class Selector(SelectorMixin, BaseEstimator):
             Of the kind of ``X`` where that is possible.
         """
         if not is_foreign(X):
-            return super().transform(X)
+            return super().transform(with_unique_columns(X))
         check_is_fitted(self)
         table = as_table(X)
         if table.shape[1] != self.n_features_in_:
