@@ -52,7 +52,7 @@ $(VENV)/federated.done: pyproject.toml
 	$(VENV)/federated/bin/python -m pip install --quiet --editable . "byzfl==0.0.11" "torch==2.13.0"
 	@touch $@
 
-.PHONY: demo test run-tests test-integrations mutate corpus against roads tails messy hostile test-browser test-readonly dist audit docs lint bench bench-federated reproduce validate clean
+.PHONY: demo test run-tests test-integrations mutate corpus against strength roads tails messy hostile test-browser test-readonly dist audit docs lint bench bench-federated reproduce validate clean
 
 demo: $(VENV)/run.done            ## which features differ, on real data: verdict, table, suspects, sparsemean-demo.html
 	$(BIN)/sparsemean demo
@@ -83,6 +83,11 @@ corpus: $(VENV)/dev.done          ## some 400 fits of every kind, decided by the
 
 against: $(VENV)/dev.done         ## benchmarks of BASE and of this code in turn, least of five
 	$(BIN)/python tests/against.py against $(BASE) $(BENCH)
+
+# make strength BASE=be198ed OF=groups; BASE=exact is the test given all ties
+OF := one
+strength: $(VENV)/validate.done   ## how much BASE and this code find, of one sample, of groups (OF=groups), in real tables (OF=tables)
+	$(BIN)/python tests/against.py $(OF) $(BASE)
 
 roads: $(VENV)/dev.done           ## files and functions from an array, or a file, to what a user sees
 	$(BIN)/python tests/roads.py
