@@ -17,7 +17,6 @@ ROOMS = {
 }
 PARTS = {
     "_kernels/rank_tails.py": {"log_tail", "log_normal"},
-    "_evidence/ranks.py": {"log_normal"},
 }
 """Parts of a step that has a row: by which tails are put together, or that nothing is selected by."""
 MADE = re.compile(

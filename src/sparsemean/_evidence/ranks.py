@@ -317,27 +317,38 @@ class Observed(NamedTuple):
     w: Counted
     own: Counted
     other: Counted
+    kinds: IntArray
+    """Which law each has: zeros at one end have their own if the other values are distinct."""
+    tied: Flags
+    """Whether ties are more than rare, and count ½; others count against rejection."""
+    block: Flags
+    """Whether zeros are tied."""
+    near: FloatArray
+    """About the logarithm of the tail, by the normal law, up to 6 % too large; infinity where p is 1."""
 
     @classmethod
-    def of(cls, test: RankTest, features: IntArray, side: Side) -> Observed:
-        """Take some features of a test; of one side the group is given."""
+    def of(cls, test: RankTest, features: IntArray, side: Side, cubes: FloatArray | None = None) -> Observed:
+        """Take some features of a test, with Σ t³ − t over the levels of each stratum; of one side the group is given.
+
+        Where these sums are not there they are told, rather too large, by the pairs that are tied.
+        """
         at = namespace(test.counts).asarray(features)
         counts, repeats = (part.astype(np.int64) for part in on_host((test.counts[at], test.repeats[at])))
         first = label_is_asked(counts, side)
         w, _, own, other = doubled_statistic(counts, RAW, first, halves=True)
-        return cls(counts, repeats, first, w, own, other)
-
-    def kinds(self) -> tuple[IntArray, Flags, Flags]:
-        """Return which law each feature has, whether ties are more than rare, and whether zeros are tied.
-
-        Zeros at one end have their law if the other values are distinct. Ties that are rare count against rejection.
-        """
-        above, below = (self.counts[..., k : k + 2].sum(axis=(1, 2)) for k in (2, 4))
-        block = (self.own + self.other - self.counts[..., 2:6].sum(axis=2) > 1).any(axis=1)
+        above, below = (counts[..., k : k + 2].sum(axis=(1, 2)) for k in (2, 4))
+        zeros, n = own + other - counts[..., 2:6].sum(axis=2), np.maximum(own + other, 2).astype(np.float64)
+        block = (zeros > 1).any(axis=1)
         kinds = np.where(block & (below == 0), UPPER, np.where(block & (above == 0), LOWER, RAW))
-        rare = rare_repeats(self.own, self.other)
-        tied = (self.repeats.sum(axis=1) > np.where(block, 0, rare)) | (block & (kinds == RAW))
-        return kinds, tied, block
+        tied = (repeats.sum(axis=1) > np.where(block, 0, rare_repeats(own, other))) | (block & (kinds == RAW))
+        pairs = (own * other).astype(np.float64)
+        if cubes is None:
+            alone = np.maximum(zeros, 1).astype(np.float64)
+            cubes = ((counts[..., 7] + counts[..., 9]) * (n * n / np.maximum(pairs, 1))) ** 1.5 + alone**3 - alone
+        variance = np.sum(pairs / (12 * n * (n - 1)) * np.maximum(n**3 - n - cubes, 0.0), axis=1)
+        z = np.sum(0.5 * (w - pairs), axis=1) / np.sqrt(np.maximum(variance, 1e-300))
+        tails = -0.5 * z * z - np.log(np.sqrt(0.5 * np.pi) * (z + np.sqrt(z * z + 8 / np.pi)))
+        return cls(counts, repeats, first, w, own, other, kinds, tied, block, np.where(z > 0, tails, np.inf))
 
     def log_tails(self, kind: int, at: IntArray, goal: float, reach: float, top: float, *, halves: bool) -> FloatArray:
         """Return log of the tails of some features of a kind, never too small up to ``top``.
@@ -358,19 +369,6 @@ class Observed(NamedTuple):
         asked = n1[again], n2[again], A[again], w[again]
         tails[again] = log_u_tails(*asked, bound=False, halves=halves, goal=goal, top=top)
         return tails
-
-    def near(self, cubes: FloatArray) -> FloatArray:
-        """Return about the logarithm of the tail, by the normal law, given Σ t³ − t over the levels of each stratum."""
-        n, pairs = np.maximum(self.own + self.other, 2).astype(np.float64), (self.own * self.other).astype(np.float64)
-        variance = np.sum(pairs / (12 * n * (n - 1)) * np.maximum(n**3 - n - cubes, 0.0), axis=1)
-        return log_normal(np.sum(0.5 * (self.w - pairs), axis=1) / np.sqrt(np.maximum(variance, 1e-300)))
-
-    def cubes(self) -> FloatArray:
-        """Return about what Σ t³ − t is, rather too much: t² is told by the pairs that are tied."""
-        n, pairs = (self.own + self.other).astype(np.float64), np.maximum(self.own * self.other, 1).astype(np.float64)
-        squares = (self.counts[..., 7] + self.counts[..., 9]) * (n * n / pairs)
-        zeros = np.maximum(self.own + self.other - self.counts[..., 2:6].sum(axis=2), 1).astype(np.float64)
-        return np.asarray(squares**1.5 + zeros**3 - zeros)
 
 
 def exact_log_p(
@@ -396,14 +394,13 @@ def exact_log_p(
     decided, top = -math.inf if every else goal - sides - DECIDED, level + SELECTS_NOTHING - sides
     small = (seen.own + seen.other).sum(axis=1) <= SMALL
     margin = np.where(small, OFF if n_hypotheses > SMALL else np.inf, MARGIN)
-    near = sides + seen.near(seen.cubes())
-    kinds, tied, block = seen.kinds()
-    given = tied | (block & every)  # all ties, where p may be at the level
+    near, tied = sides + seen.near, seen.tied
+    given = tied | (seen.block & every)  # all ties, where p may be at the level
     log_p, far = np.minimum(0.0, near), near > level + margin
-    bounded = np.where(given & ~far, not every, ~(tied | block) | small | ~far)
+    bounded = np.where(given & ~far, not every, ~(tied | seen.block) | small | ~far)
     for kind in (UPPER, LOWER, RAW):
         for halves in (False, True):
-            own = np.flatnonzero(bounded & (kinds == kind) & (tied == halves))
+            own = np.flatnonzero(bounded & (seen.kinds == kind) & (tied == halves))
             if own.size:
                 limit = reach - sides if reach < level else top
                 log_p[own] = sides + seen.log_tails(kind, own, decided, limit, top, halves=halves)
@@ -413,21 +410,17 @@ def exact_log_p(
     if two.size:
         log_p[two], open_[two] = fisher(side, *groups), False
     at = np.flatnonzero(open_)
+    if not at.size:
+        return np.minimum(0.0, log_p)
     rows = [np.concatenate(test.contrast.rows_of(codes, within == h)) for h in range(test.counts.shape[1])]
-    for columns, values in table.source.takes_of(at) if at.size else ():
-        some = Observed.of(test, columns, side)
+    for columns, values in table.source.takes_of(at):
         levels = [[_levels(x[here]) for here in rows] for x in snapped(values, table.source.grid).T]
         cubes = np.array([[float(np.sum(times**3 - times)) for _, times in of_column] for of_column in levels])
-        wanted = np.flatnonzero(every | (sides + some.near(cubes) <= reach + margin[columns])).tolist()
+        some = Observed.of(test, columns, side, cubes)
+        wanted = np.flatnonzero(every | (sides + some.near <= reach + margin[columns])).tolist()
         tail: Callable[[int], float] = partial(_log_tail, some, levels)
         log_p[columns[wanted]] = sides + np.array(list(each(tail, wanted, count_threads(n_jobs))))
     return np.minimum(0.0, log_p)
-
-
-def log_normal(z: FloatArray) -> FloatArray:
-    """Return the logarithm of normal tails, up to 6 % too large; infinity where z is not positive, and p is 1."""
-    tails = -0.5 * z * z - np.log(np.sqrt(0.5 * np.pi) * (z + np.sqrt(z * z + 8 / np.pi)))
-    return np.asarray(np.where(z > 0, tails, np.inf))
 
 
 def _levels(values: FloatArray) -> tuple[IntArray, IntArray]:
