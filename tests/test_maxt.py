@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import pickle
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ import pytest
 from scipy import ndimage, sparse, stats
 
 from sparsemean import SparseMean, SparseMeanDifference, certify, load, sketch, sparse_mean
+from sparsemean._data import source
+from sparsemean._stats import maxt
 from sparsemean._stats.decision import Holm, MaxT, decide
 from sparsemean._stats.maxt import Randomization, draws_for
 from sparsemean._stats.maxt import step_down as of_columns
@@ -202,9 +205,15 @@ def test_numbers_are_the_same_whatever_reads_them() -> None:
         assert all(np.array_equal(found.p_adjusted, other.results[key].p_adjusted) for other in groups)
 
 
-def test_columns_in_files_are_read_in_the_order_of_their_strength(tmp_path: Path) -> None:
+@pytest.mark.parametrize("at_once", [None, 14 * 50])
+def test_columns_in_files_are_read_in_the_order_of_their_strength(
+    at_once: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     h5py = pytest.importorskip("h5py")
     X = smooth(14, 3)[:, ::5]
+    if at_once:  # and not all of them in memory
+        monkeypatch.setattr(source, "TAKEN_AT_ONCE", at_once)
+        monkeypatch.setattr(maxt, "HELD", at_once)
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["X"] = X
     with h5py.File(tmp_path / "x.h5") as file:
@@ -213,6 +222,26 @@ def test_columns_in_files_are_read_in_the_order_of_their_strength(tmp_path: Path
     assert np.array_equal(found.p_adjusted, sparse_mean(X, selection="maxt").p_adjusted)
     expected = SparseMeanDifference(selection="maxt").fit(X, np.arange(14) % 2).result_
     assert np.array_equal(again.p_adjusted, expected.p_adjusted)
+
+
+def test_memory_does_not_grow_with_the_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    n, peaks, sizes = 500, [], []
+    monkeypatch.setattr(maxt, "HELD", 64 * n)
+
+    def read(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        sizes.append(columns.size)
+        values = [np.random.default_rng(column).standard_normal(n) + column % 200 / 400 for column in columns.tolist()]
+        return np.stack(values, axis=1), np.zeros(columns.size)
+
+    for d in (200, 200, 1600):
+        how = Randomization.of(np.ones(n), None, side=Side.BOTH, draws=100)
+        tracemalloc.start()
+        assert (of_columns(read, d, how, n_jobs=1)[150::200] < 0.05).all()
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert max(sizes) == 64
+    assert sum(sizes) == 2 * (200 + 200 + 1600)
+    assert peaks[2] - peaks[1] < 150 * 1400  # a value of every column takes 8 · 500 bytes
 
 
 def test_rounding_about_a_null_value_only_makes_p_larger() -> None:

@@ -139,9 +139,9 @@ class Source(ABC):
         return [columns[part] for part in cut(columns.size, max(1, values // self.shape[0]), 1)]
 
     def cached(self) -> Source:
-        """Return the same with every column in memory, for those who read them in any order, again and again."""
-        every = np.arange(self.shape[1])
-        return self if self.in_memory else ColumnCache(self, every, self.take(every))
+        """Return the same, every column in memory if they are not many, for those who read them again and again."""
+        few, *more = self.taken_together(np.arange(self.shape[1]))
+        return self if self.in_memory or more else ColumnCache(self, few, self.take(few))
 
     def select(self, columns: IntArray) -> Any:
         """Return ``columns`` as what `SparseMean.transform` makes of such a source."""

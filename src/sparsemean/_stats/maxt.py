@@ -9,7 +9,7 @@ where values are missing, r of few values stays small and t does not. docs/guara
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import combinations
@@ -197,7 +197,9 @@ def step_down(
 ) -> FloatArray:
     """Return the adjusted p-values of d features; ``read`` returns values of some, and how far sums of each may be off.
 
-    Some features are held at a time, ``width`` at most. Rounding only makes p-values larger.
+    Features are read some at a time, `HELD` values at most, twice: as they come, and from the weakest on, for of these
+    the largest r of every draw is all that is kept. ``width`` of them at most are added up at once. Rounding only makes
+    p-values larger.
 
     Examples
     --------
@@ -207,19 +209,28 @@ def step_down(
     1.0
     """
     n = how.signs.size
-    parts, draws = cut(d, min(width, max(1, HELD // n))), cut(how.number, min(DRAWS, max(1, AT_ONCE // n)))
+    held, draws = cut(d, max(1, HELD // n)), cut(how.number, min(DRAWS, max(1, AT_ONCE // n)))
     least, counts, highest = np.empty(d), np.empty(d, dtype=np.intp), np.full(how.number, -np.inf)
-    for part in parts:
-        found = _scores(*read(np.arange(part.start, part.stop)), how)
-        least[part] = _statistics(found, how.signs[:, np.newaxis], how, error=-1.0)[:, 0]
-    order = np.argsort(least, kind="stable")
+
+    def scored(columns: IntArray) -> Iterator[tuple[IntArray, _Scores]]:
+        rising, back = np.unique(columns, return_inverse=True)
+        values, off = read(rising)
+        for part in cut(columns.size, width):
+            at = back[part]
+            yield columns[part], _scores(values[:, at], off[at], how)
+
+    for block in held:
+        for at, found in scored(np.arange(block.start, block.stop)):
+            least[at] = _statistics(found, how.signs[:, np.newaxis], how, error=-1.0)[:, 0]
+    order, done = np.argsort(least, kind="stable"), 0
     with one_blas_thread():
-        for part in parts:
-            at = order[part]
-            work = partial(_reached, _scores(*read(at), how), how, least[at], highest)
-            counts[at] = sum(each(work, draws, count_threads(n_jobs)))
-            if progress is not None:
-                progress(part.stop / d)
+        for block in held:
+            for at, found in scored(order[block]):
+                work = partial(_reached, found, how, least[at], highest)
+                counts[at] = sum(each(work, draws, count_threads(n_jobs)))
+                done += at.size
+                if progress is not None:
+                    progress(done / d)
     strongest = order[::-1]
     p = (counts + (not how.exact)) / (how.number + (not how.exact))
     p[strongest] = np.maximum.accumulate(p[strongest])
