@@ -369,7 +369,7 @@ MUTATIONS = [
              "drawn * (drawn + 1 - np.array", "drawn * (drawn - np.array",
              "tests/test_rank_evidence.py"),
     Mutation("given ties: two sides for the price of one", "_evidence/ranks.py",
-             "found = sides + np.array(list(each(", "found = np.array(list(each(",
+             "= sides + np.array(list(each(", "= np.array(list(each(",
              "tests/test_rank_evidence.py"),
     Mutation("given ties: angles at which much is left are left out", "_kernels/tied_tails.py",
              "room = most + 0.5 *", "room = most + 5.0 *",
