@@ -15,7 +15,7 @@ from sparsemean.result._report.plot_data import MOST_STOPS, MOST_VALUES, Decided
 
 
 def content_of(estimate: Estimate) -> dict[str, Any]:
-    return page.page_data(page.page_wording(estimate))
+    return page.page_data(page.page_wordings(estimate)[0])
 
 
 def numbers(values: list[Any]) -> FloatArray:
@@ -102,7 +102,7 @@ def test_tests_of_one_family_are_decided_once() -> None:
     _, _, results = family()
     again = DecidedAgain(stops_of(list(results.values()), 5))
     for estimate in results.values():
-        page.page_data(page.page_wording(estimate), tests=3, again=again)
+        page.page_data(page.page_wordings(estimate)[0], tests=3, again=again)
     assert len(again.known) <= 5
 
 

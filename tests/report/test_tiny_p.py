@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sparsemean import Estimate, SparseMeanDifference, sparse_mean
-from sparsemean.result._report.page import HERE, page_data, page_of, page_wording
+from sparsemean.result._report.page import HERE, page_data, page_of, page_wordings
 from sparsemean.result._report.summary import selected
 from sparsemean.result._report.wording import wording_of
 
@@ -48,7 +48,7 @@ def value_of(text: str) -> float:
 
 def test_page_data_and_table_have_the_power_of_ten(tiny: Estimate) -> None:
     assert -430 < tiny.log10_p[0] < -390
-    content = page_data(page_wording(tiny))
+    content = page_data(*page_wordings(tiny))
     np.testing.assert_allclose(np.array(content["log10_p"])[:2], tiny.log10_p[:2], atol=6e-5)
     page = page_of(tiny)
     p, adjusted, q = re.findall(r'<td class="p(?: extra)?">(.*?)</td>', page)[:3]
@@ -59,7 +59,7 @@ def test_page_data_and_table_have_the_power_of_ten(tiny: Estimate) -> None:
 
 
 def test_stops_of_the_slider_go_as_far(tiny: Estimate) -> None:
-    stops = page_data(page_wording(tiny))["shares"]
+    stops = page_data(*page_wordings(tiny))["shares"]
     assert isinstance(stops, list)
     for stop in stops:
         if not stop["fit"]:
@@ -77,7 +77,7 @@ def test_the_volcano_plot_goes_as_far(tiny: Estimate) -> None:
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node.js runs the script of the page")
 def test_scripts_write_the_same_numbers_and_their_volcano_goes_as_far(tiny: Estimate) -> None:
-    data = page_data(page_wording(tiny))
+    data = page_data(*page_wordings(tiny))
     parts = [(HERE / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
     end = """
     const texts = (each) => (typeof each === "string" ? [each] : (each.parts || []).flatMap(texts));

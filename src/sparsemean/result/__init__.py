@@ -347,11 +347,18 @@ class Estimate(LeftThere):
 
         return without_suspects([self], X, covariate)[0]
 
-    def summary(self) -> str:
-        """Return the verdict, what was done, notes, and details of what is guaranteed, in lines."""
+    def summary(self, unit: str | None = None, feature: str | None = None) -> str:
+        """Return the verdict, what was done, notes, and details of what is guaranteed, in lines.
+
+        Parameters
+        ----------
+        unit, feature : str, optional
+            What a row (or subject) and a column are called, ``"patient"`` and ``"probe"``: nouns whose plural ends in
+            s. By default "row", below a hundred rows "sample", and "feature"; `tl` and `experiments` have their own.
+        """
         from sparsemean.result._report.summary import summary
 
-        return summary(self)
+        return summary(self, unit, feature)
 
     def interval(self, features: Any, level: float = 0.95, X: Any = None, *, covariate: Any = None) -> FloatArray:
         """Return intervals that each cover with probability ``level``, for features named before seeing the data.
@@ -455,7 +462,7 @@ class Estimate(LeftThere):
         path : path
             The file to write.
         **names
-            ``title`` and ``row_names`` (one for each row): what is shown.
+            ``title``, ``row_names`` (one for each row), ``unit`` and ``feature`` (as in `summary`): what is shown.
         """
         from sparsemean.result._report.page import write_report
 

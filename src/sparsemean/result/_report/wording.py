@@ -24,6 +24,8 @@ from sparsemean.result.comparison import Comparison, tests_of
 
 Names: TypeAlias = tuple[str, str]
 """Of the reference and of the label, in this order, as `Plan.sizes` has them."""
+FEW_ROWS = 100
+"""Rows below which they are called samples, and counted in words where more are told in percent."""
 REST, EACH = "the rest", "each other label"
 """What the reference is called where a label is compared with all others."""
 
@@ -215,12 +217,12 @@ class Wording:
     reference: str
     label: str
     """The same, and of groups whose rows come in pairs, of which the differences are one sample; else empty."""
-    direction: str
-    """What is taken from what: ``new minus control``."""
     noun: str
-    """What is counted as one observation: a row or a subject."""
+    """What is counted as one observation: a row, below a hundred a sample, or a subject; a cell where so named."""
     unit: str
-    """What may be bad: a row, a subject, or a pair of rows."""
+    """What may be bad: one of them, or a pair."""
+    feature: str
+    """What a column is called."""
     rule: RuleWords
     side: SideWords
     test: TestWords
@@ -234,6 +236,11 @@ class Wording:
     def contrast(self) -> str:
         """What the test is called: ``new against control``."""
         return f"{self.label} against {self.reference}"
+
+    @property
+    def direction(self) -> str:
+        """What is taken from what: ``new minus control``."""
+        return f"{self.label} minus {self.reference}"
 
     @property
     def each(self) -> str:
@@ -352,7 +359,8 @@ def wording_of(
     effect = f"Difference within pairs, {direction}" if estimate.paired else test.effect.format(**called)
     effect += ", or share of pairs" if (estimate.measure == PAIRS).any() else ""
     meaning, estimates = test.lean_meaning.format(**called), test.estimates.format(**called)
-    noun = unit_name(estimate.units)
+    few = "sample" if plan.n_rows < FEW_ROWS else "row"
+    noun = estimate.sample.unit or (few if estimate.units is None else unit_name(estimate.units))
     return Wording(
         estimate=estimate,
         plan=plan,
@@ -360,9 +368,9 @@ def wording_of(
         names=(reference, label) if groups else None,
         reference=reference,
         label=label,
-        direction=direction,
         noun=noun,
         unit="pair" if estimate.paired else noun,
+        feature=estimate.sample.feature or "feature",
         rule=RULES[plan.question.selection],
         side=SIDES[plan.question.side],
         test=test._replace(effect=effect, lean_meaning=meaning, estimates=estimates),
