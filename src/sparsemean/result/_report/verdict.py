@@ -12,12 +12,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import repeat
+from typing import NamedTuple
 
 import numpy as np
 
 from sparsemean._fit.afterwards import FITTED, plan_at
 from sparsemean._fit.messages import DEPENDENT, NOT_GUARANTEED
-from sparsemean._fit.power import CANNOT, at_rows, rows_needed
+from sparsemean._fit.power import ASSUMED, CANNOT, at_rows, rows_needed
 from sparsemean._stats.effects import PAIRS
 from sparsemean._stats.planning import of_question
 from sparsemean._stats.power import POWERS, power_of
@@ -118,6 +120,8 @@ def lines_of(tests: Sequence[Wording], family: Family, places: Sequence[int]) ->
     dependent, alarms = lifted(first, DEPENDENT), lifted(first, NOT_GUARANTEED)
     alarms += dependent
     forbidden = [[] if test.k else lifted(test, CANNOT) for test in tests]
+    if first.plan.question.looked:  # where other bad rows were assumed the note is of those
+        forbidden = [said if said and ASSUMED not in said[0] else [] for said in forbidden]
     if all(forbidden):  # by the test that comes nearest to it; what fewer bad rows would show is told besides
         lines = [*alarms, *forbidden[min(range(len(tests)), key=lambda k: min(tests[k].sizes))]]
     else:
@@ -226,13 +230,24 @@ def _asked(tests: Sequence[Wording]) -> str:
     if first.plan.auto or not any(test.plan.bad_rows for test in tests):
         return ""
     each = {test.shares for test in tests}
-    some = first.bad if one else each.pop() if len(each) == 1 else "a share of each group"
+    some = f"any {_bad(first)}" if one else each.pop() if len(each) == 1 else "a share of each group"
     asked = "" if first.plan.question.looked else ", as asked"
     if not first.rule.adversary:  # who could hide true signals
-        return f", with {some} taken as wrong{asked}"
+        return f", with {some.removeprefix('any ')} taken as {first.wrong[1]}{asked}"
     if not found:
-        return f" if {'any ' if one else ''}{some} may be wrong{asked}"
-    return f", even if {'any ' if one else ''}{some} {'is' if first.allowed == (1,) or not one else 'are'} wrong{asked}"
+        return f" if {some} may be {first.wrong[1]}{asked}"
+    return f", even if {some} {_wrong(first)}{asked}"
+
+
+def _bad(wording: Wording) -> str:
+    """Say how many of how many: ``5 of the 83 rows of M and 3 of the 42 of F``, ``2 of 20 rows in each group``."""
+    same = wording.names and len({*wording.allowed}) == len({*wording.sizes}) == 1
+    return f"{wording.allowed[0]:,} of {wording.sizes[0]:,} {wording.noun}s in each group" if same else wording.bad
+
+
+def _wrong(wording: Wording) -> str:
+    """Say of so many that they are wrong, or bots."""
+    return f"is {wording.wrong[0]}" if {*wording.allowed} == {1} else f"are {wording.wrong[1]}"
 
 
 def _besides(tests: Sequence[Wording], forbidden: Sequence[list[str]]) -> list[str]:
@@ -245,12 +260,11 @@ def _besides(tests: Sequence[Wording], forbidden: Sequence[list[str]]) -> list[s
         return [needed(tests[nearest(tests)])]
     if len(tests) > 1 or not (skewed := skewed_of(first)):
         return []
-    who = (
-        "It (*) is skewed: its"
-        if first.k == 1
-        else f"{skewed:,} of them (*) {'is' if skewed == 1 else 'are'} skewed: the"
-    )
-    return [f'{who} mean may still be {first.null or "the null value"}. target="mean" (--target mean) tests means.']
+    some = "It" if first.k == 1 else f"{skewed:,} of them"
+    what = "is skewed: its mean" if skewed == 1 else "are skewed: their means"
+    return [
+        f'{some} (*) {what} may still be {first.null or "the null value"}. target="mean" (--target mean) tests means.'
+    ]
 
 
 def needed(wording: Wording) -> str:
@@ -261,16 +275,16 @@ def needed(wording: Wording) -> str:
     if lifted(wording, CANNOT) or (wording.names and wording.test.means) or plan.question.test not in POWERS:
         return ""
     asked, unit = of_question(plan, min_effect=0.0, selection="fwer"), wording.unit
-    effect, rows = _effect_and_rows(asked, plan.n_units - plan.scale_rows)
+    effect, rows = (float(f"{value:.2g}") for value in _effect_and_rows(asked, plan.n_units - plan.scale_rows))
     if not math.isfinite(effect):
         return ""
-    these, size = f"{pluralize(plan.n_units - plan.scale_rows, unit)}", f"a mean of about {effect:.2g}"
+    these, size = f"{pluralize(plan.n_units - plan.scale_rows, unit)}", f"a mean of about {effect:g}"
     if wording.names:
         n_label, n_reference = wording.sizes
-        these, size = f"{n_label:,} against {n_reference:,} {unit}s", f"a shift of about {effect:.2g}"
-    units = "times the scale" if wording.test.means else "standard deviations"
+        these, size = f"{n_label:,} against {n_reference:,} {unit}s", f"a shift of about {effect:g}"
+    units = "times the scale" if wording.test.means else f"standard deviation{'s' * (effect != 1)}"
     beyond = f" beyond {plan.question.min_effect:g}" if plan.question.min_effect else ""
-    wanted = f"takes about {rows:,} {unit}s{' in all' if wording.names else ''}"
+    wanted = f"takes about {rows:,.0f} {unit}s{' in all' if wording.names else ''}"
     half = f"half of it {wanted}" if rows else "half of it is out of reach with so many wrong ones"
     return f"{these} show {size} {units}{beyond} with {percent(POWER)} probability (normal noise); {half}."
 
@@ -330,49 +344,49 @@ def _assumption(tests: Sequence[Wording]) -> str:
     """Say which rows may be wrong with all of it true."""
     first, unit, some = tests[0], tests[0].unit, any(test.plan.bad_rows for test in tests)
     if first.rule.paper:
-        bad, left = (
-            first.plan.bad_rows,
-            int(np.sum(first.estimate.decision.last[first.estimate.support] >= first.plan.bad_rows)),
-        )
-        with_bad = f" with {pluralize(bad, f'wrong {unit}')}" if bad else ""
-        return (
-            f"Holm’s rule, which has one, would select {f'{left:,}' if left else 'none'} of them{with_bad}."
-            if first.k
-            else ""
-        )
-    judged, listed = any(test.judged for test in tests), _suspects(tests)
-    none = f"This assumes that no {unit} is wrong"
+        return _by_holm(first)
+    judged, listed, (one, several) = any(test.judged for test in tests), _suspects(tests), first.wrong
+    none = f"This assumes that no {unit} is {one}"
     if not first.plan.auto:
-        told = ", as asked" * (not first.plan.question.looked) + "; none looks suspicious" * (judged and not listed)
+        look = f", although {listed:,} look{'s' * (listed == 1)} suspicious" if listed else "; none looks suspicious"
+        told = ", as asked" * (not first.plan.question.looked) + look * judged
         return "" if some else f"{none}{told}."
     if not judged:
         return f"{none}; the {unit}s were not screened."
     if any(test.more_look_bad for test in tests):
-        most = (
-            f"at most {first.bad} {'is' if first.allowed == (1,) else 'are'} wrong" if some else f"no {unit} is wrong"
-        )
-        return f"This assumes that {most}, although more look suspicious."
+        least = f"This assumes that at most {_bad(first)} {_wrong(first)}" if some else none
+        return f"{least}, although more look suspicious."
     if unnamed := first.rows.unnamed:
         which = "none of them can" if unnamed == first.plan.bad_rows else f"{unnamed:,} of them cannot"
-        return f"This holds even if any {first.bad} are wrong: as many seem to be, and {which} be named."
+        return f"This holds even if any {_bad(first)} {_wrong(first)}: as many seem to be, and {which} be named."
     if not some and not listed:
         n = first.plan.n_units
         doubt = f". None looks suspicious, but with {n:,} {unit}s a wrong one could go unnoticed"
         return f"{none}{doubt if n < SHOWING else '; none looks suspicious'}."
     if not some:
         below = "one below is unusual, but was" if listed == 1 else f"{listed:,} below are unusual, but were"
-        return f"{none}. The {below} not counted as wrong."
-    number = _suspects(tests, COUNTED)
-    those, are = (f"the suspicious {unit}", "is") if number == 1 else (f"the {number:,} suspicious {unit}s", "are")
-    where = ""
+        return f"{none}. The {below} not counted as {several}."
+    number, where = _suspects(tests, COUNTED), ""
+    those, are = f"the {number:,} suspicious {unit}s below", f"are {several}"
+    if number == 1:
+        those, are = f"the suspicious {unit} below", f"is {one}"
     if len(tests) == 1 and first.names:
-        n_label, n_reference = first.allowed
-        up_to = "up to " * (n_label + n_reference != number)
-        where = f" ({up_to}{n_label:,} of {first.label} and {n_reference:,} of {first.reference})"
-        where = f" ({up_to}{n_label:,} in each group)" if n_label == n_reference else where
+        each = zip(first.allowed, (first.label, first.reference), strict=True)
+        split = " and ".join(f"{bad:,} of {name}" for bad, name in each if bad)
+        split = f"{first.allowed[0]:,} in each group" if len({*first.allowed}) == 1 else split
+        where = f" ({'up to ' * (sum(first.allowed) != number)}{split})"
     if not first.rule.adversary or not any(test.k for test in tests):
-        return f"This takes {those} below as wrong{where}."
-    return f"This holds even if {those} below {are} wrong{where}."
+        return f"This takes {those} as {one if number == 1 else several}{where}."
+    return f"This holds even if {those} {are}{where}."
+
+
+def _by_holm(wording: Wording) -> str:
+    """Say how many features of the paper's rule, which has no error rate, Holm's would select."""
+    estimate, bad = wording.estimate, wording.plan.bad_rows
+    left = int(np.sum(estimate.decision.last[estimate.support] >= bad))
+    some = f"{left:,}" if left else "none"
+    with_bad = f" with {pluralize(bad, f'wrong {wording.unit}')}" if bad else ""
+    return f"Holm’s rule, which has one, would select {some} of them{with_bad}." if wording.k else ""
 
 
 # What else would hold.
@@ -380,17 +394,18 @@ def _assumption(tests: Sequence[Wording]) -> str:
 
 def _otherwise(tests: Sequence[Wording], family: Family, places: Sequence[int]) -> str:
     """Say what is selected if no row is wrong, without the suspects, and if more are wrong than was assumed."""
-    first, unit, said = tests[0], tests[0].unit, list[str]()
+    first, fitted, said = tests[0], family.tests[0].plan, list[str]()
     if first.rule.paper:
         return ""
-    some, found = any(test.plan.bad_rows for test in tests), any(test.k for test in tests)
-    if some:
-        said.append(f"If no {unit} is wrong: {_listed(family.counts(0.0), places)}.")
-    if some and first.plan.auto and (number := _suspects(family.tests)) and first.plan.n_tests == len(family.tests):
+    found = any(test.k for test in tests)
+    if any(test.plan.bad_rows for test in tests):
+        said.append(f"If no {first.unit} is {first.wrong[0]}: {_listed(family.counts(0.0), places)}.")
+    assumed = fitted.auto and fitted.n_tests == len(family.tests) and any(test.plan.bad_rows for test in family.tests)
+    if assumed and (number := _suspects(family.tests)):
         counts = family.without_suspects()
         those = "suspect" if number == 1 else f"{number:,} suspects"
         given = "" if first.estimate.source is not None else "X"
-        how = f"{_listed(counts, places)} (not guaranteed)" if counts else f"without_suspects({given}) fits again"
+        how = f"{_listed(counts, places)} (not guaranteed)" if counts else f"see without_suspects({given})"
         said.append(f"Without the {those}: {how}.")
     share = next((share for share in SHARES if share > max(min(test.plan.bad_shares) for test in tests) + TIED), None)
     if found and share is not None:
@@ -408,10 +423,10 @@ def _if_more(tests: Sequence[Wording], family: Family, places: Sequence[int], sh
     """Say what is left if such a share of rows is wrong: below a hundred rows, if so many are."""
     first, counts, one = tests[0], family.counts(share), len(tests) == 1
     few = first.plan.n_units < FEW_ROWS and one
-    some = f"{percent(share)} of {'each group' if first.names else f'the {first.unit}s'}"
+    some, are = f"{percent(share)} of {'each group' if first.names else f'the {first.unit}s'}", f"are {first.wrong[1]}"
     if few and (again := family.at(share)):
-        some = again[places[0]].bad
-    wrong = f"If any {some} are wrong" if first.rule.all_shares else f"With {some} taken as wrong"
+        some, are = _bad(again[places[0]]), _wrong(again[places[0]])
+    wrong = f"If any {some} {are}" if first.rule.all_shares else f"With {some} taken as {first.wrong[1]}"
     strongest = ""
     if one and not counts[places[0]]:
         last = float(first.estimate.max_contamination[first.estimate.support].max())
@@ -444,46 +459,58 @@ MEANINGS = {
 """What each kind means to a reader of the page."""
 
 
+class _Suspect(NamedTuple):
+    """What the test in which a row looks worst says of it; a label that is contradicted comes first."""
+
+    by_label: bool
+    score: float
+    kind: str
+    like: str
+    """Which label it looks like, where there are several."""
+    reasons: tuple[int, ...]
+
+
 def _suspicious(tests: Sequence[Wording]) -> str:
-    """Name the suspects of all tests, each once and where it looks worst, kind by kind."""
-    first, judged = tests[0], [test for test in tests if test.judged]
-    worst = dict[int, tuple[bool, float, str, Wording, tuple[int, ...]]]()
+    """Name the suspects of all tests, each once, kind by kind."""
+    first, judged, worst = tests[0], [test for test in tests if test.judged], dict[int, _Suspect]()
     for test in judged:
-        rows, reasons = test.rows, test.rows.reasons or ((),) * test.rows.suspects.size
-        for row, kind, why in zip(rows.suspects.tolist(), rows.kinds, reasons, strict=True):
-            found = kind == LABEL, float(rows.scores[row]), kind, test, why
-            worst[row] = max(worst.get(row, found), found, key=lambda each: each[:2])
+        rows, labels = test.rows, test.estimate.labels
+        for row, kind, why in zip(rows.suspects.tolist(), rows.kinds, rows.reasons or repeat(()), strict=False):
+            own = len(tests) > 1 and labels is not None and kind == LABEL
+            like = f" ({'unlike' if labels[row] == 1 else 'like'} {test.label})" if own and labels is not None else ""
+            found = _Suspect(kind == LABEL, float(rows.scores[row]), kind, like, why)
+            worst[row] = max(worst.get(row, found), found)
     if not worst:
         asked = judged and not first.plan.auto and first.plan.bad_rows
         return f"No {first.unit} looks suspicious." if asked else ""
     if len(tests) > 1:
-        worst = dict(sorted(worst.items(), key=lambda item: -item[1][1]))
-    by_kind = ({row: each for row, each in worst.items() if each[2] == kind} for kind in WORDS_OF_KINDS)
-    return " ".join(_of_kind(tests, kind, rows) for kind, rows in zip(WORDS_OF_KINDS, by_kind, strict=True) if rows)
+        worst = dict(sorted(worst.items(), key=lambda item: -item[1].score))
+    by_kind = [{row: each for row, each in worst.items() if each.kind == kind} for kind in WORDS_OF_KINDS]
+    return " ".join(_of_kind(first, suspects) for suspects in by_kind if suspects)
 
 
-def _of_kind(
-    tests: Sequence[Wording], kind: str, rows: Mapping[int, tuple[bool, float, str, Wording, tuple[int, ...]]]
-) -> str:
+def _of_kind(first: Wording, suspects: Mapping[int, _Suspect]) -> str:
     """Name the suspects of one kind, and say what each or all of them do."""
-    first, units, reasons = tests[0], tests[0].estimate.units, [each[4] for each in rows.values()]
-    number, of = len(rows), ""
+    units, reasons, kind = (
+        first.estimate.units,
+        [each.reasons for each in suspects.values()],
+        next(iter(suspects.values())).kind,
+    )
+    number, of = len(suspects), ""
     if units is not None and not first.names:  # the rows of subjects
-        number, of = np.unique(units[list(rows)]).size, f" ({pluralize(len(rows), 'row')})"
-    names, note = called(first, np.array(list(rows), dtype=np.intp))
-    looks, one, all_of_them = WORDS_OF_KINDS[kind]
-    does = (one if number == 1 else all_of_them).format(feature=first.feature)
+        number, of = np.unique(units[list(suspects)]).size, f" ({pluralize(len(suspects), 'row')})"
+    called, note = row_names_of(first, np.array(list(suspects), dtype=np.intp))
+    looks, one, several = WORDS_OF_KINDS[kind]
+    does = (one if number == 1 else several).format(feature=first.feature)
     if kind == FEW and any(reasons):
-        names = _with_reasons(first, names, reasons, most=2)
-    if kind == LABEL and len(tests) > 1:
-        own = (each[3].estimate.labels for each in rows.values())
-        like = ("un" * (labels is not None and labels[row] == 1) for row, labels in zip(rows, own, strict=True))
-        labels_of = (each[3].label for each in rows.values())
-        names = [f"{name} ({un}like {label})" for name, un, label in zip(names, like, labels_of, strict=True)]
+        called = _with_reasons(first, called, reasons, most=2)
     if kind == TOGETHER:
         speaking = Counter(feature for why in reasons for feature in why).most_common(MOST_REASONS + 1)
         most = features_against(first, tuple(feature for feature, _ in speaking))
         does += f", mainly in {first.feature}s {list_names(most, MOST_REASONS)}" if most else ""
+    if any(each.like for each in suspects.values()):
+        does = "it contradicts its label" if number == 1 else "they contradict their labels"
+    names = [f"{name}{each.like}" for name, each in zip(called, suspects.values(), strict=True)]
     who = pluralize(number, f"{looks} {first.unit}") if number > NAMED else f"{looks} {first.unit}{'s' * (number > 1)}"
     return f"{who[0].upper()}{who[1:]}{of}: {list_names(names)}{note} — {does}."
 
@@ -501,7 +528,7 @@ def features_against(wording: Wording, features: tuple[int, ...]) -> list[str]:
     return [str(name) for name in wording.estimate.names(np.array(features, dtype=np.intp))]
 
 
-def called(wording: Wording, rows: IntArray) -> tuple[Sequence[str | int], str]:
+def row_names_of(wording: Wording, rows: IntArray) -> tuple[Sequence[str | int], str]:
     """Return what rows are called, and what there is to say of numbers."""
     if wording.row_names is not None:
         return [str(wording.row_names[row]) for row in rows.tolist()], ""
@@ -513,6 +540,6 @@ def worst_first(wording: Wording) -> str:
     """Name the worst suspects and what speaks against each; empty where that is not known."""
     if not wording.rows.reasons:
         return ""
-    names, note = called(wording, wording.rows.suspects)
+    names, note = row_names_of(wording, wording.rows.suspects)
     told = _with_reasons(wording, names, wording.rows.reasons, most=MOST_REASONS)
     return f"Suspects, the worst first{note}, with the {wording.feature}s that speak against each: {list_names(told)}."

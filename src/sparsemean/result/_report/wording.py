@@ -238,6 +238,11 @@ class Wording:
         return f"{self.label} against {self.reference}"
 
     @property
+    def wrong(self) -> tuple[str, str]:
+        """What one of them may be, and several."""
+        return ("a bot", "bots") if self.unit == "user" else ("wrong", "wrong")
+
+    @property
     def direction(self) -> str:
         """What is taken from what: ``new minus control``."""
         return f"{self.label} minus {self.reference}"
