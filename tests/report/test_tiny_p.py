@@ -12,7 +12,7 @@ import pytest
 
 from sparsemean import Estimate, SparseMeanDifference, sparse_mean
 from sparsemean.result._report.page import HERE, page_data, page_of, page_wordings
-from sparsemean.result._report.summary import selected
+from sparsemean.result._report.summary import features_of
 from sparsemean.result._report.wording import wording_of
 
 SCRIPTS = ("base", "state", "numbers", "axes", "plot", "table", "share", "volcano")
@@ -54,7 +54,7 @@ def test_page_data_and_table_have_the_power_of_ten(tiny: Estimate) -> None:
     p, adjusted, q = re.findall(r'<td class="p(?: extra)?">(.*?)</td>', page)[:3]
     assert value_of(p) == pytest.approx(tiny.log10_p[0], abs=0.03)
     assert adjusted == q == "&lt; 10⁻³⁰⁰"
-    (first, _) = selected(wording_of(tiny), 2).rows
+    (first, _) = features_of(wording_of(tiny), 2).rows
     assert (first[0], first[-3]) == ("0", "< 1e-300")
 
 

@@ -149,8 +149,9 @@ def fit_command(
         if dask is not None:
             table = stack.enter_context(_spread(table, file, wanted, quiet, dask))
         with progressing("Fitting" if wanted.group is None else "Comparing", quiet) as progress:
-            unit, feature = options.pop("unit"), options.pop("feature")
-            estimate = called(_estimate(table, wanted, options, progress), unit, feature)
+            nouns = options.pop("unit"), options.pop("feature")
+            estimate = _estimate(table, wanted, options, progress)
+            estimate = called(estimate, *nouns) if any(nouns) else estimate
         table.check_unchanged()
         card = None
         if scorecard is not None:

@@ -94,10 +94,8 @@ class Estimate(LeftThere):
         β₀ = (N₊ − N₋)/J at the best bucket size, which ranks do not select by; Cliff's delta for two groups.
     bucket_size : ndarray of int of shape (d,)
         The bucket size at which signs show most.
-    counts : Counts or None
-        The signs that were counted, where buckets were.
-    strength : ndarray of shape (d,) or None
-        β where nothing was counted.
+    counts, strength : Counts or None, ndarray of shape (d,) or None
+        The signs that were counted, where buckets were; β where nothing was.
     feature_names : ndarray of str or None
         Names of the features, where the input has any.
     bucket_of_row : ndarray of int of shape (n,) or None
@@ -114,10 +112,8 @@ class Estimate(LeftThere):
         What was taken off each feature, so many times its ``covariate``; None where none was adjusted.
     rows : RowScores or None
         How far each row contradicts the rest, where rows were scored.
-    mean_test : MeanTest or None
-        How means were tested, with ``target="mean"``.
-    difference_test : MeanDifferenceTest or None
-        How means of two groups were compared, with ``target="mean"``.
+    mean_test, difference_test : MeanTest or None, MeanDifferenceTest or None
+        How means were tested, and those of two groups compared, with ``target="mean"``.
     checksum : Checksum or None
         By which data in memory are known when they are given again, adjusted as in the fit; None of others.
     source : Table or None
@@ -353,8 +349,7 @@ class Estimate(LeftThere):
         Parameters
         ----------
         unit, feature : str, optional
-            What a row (or subject) and a column are called, ``"patient"`` and ``"probe"``: nouns whose plural ends in
-            s. By default "row", below a hundred rows "sample", and "feature"; `tl` and `experiments` have their own.
+            What a row (or subject) and a column are called, such as "patient" and "probe"; the plural has an s.
         """
         from sparsemean.result._report.summary import summary
 

@@ -21,11 +21,12 @@ from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError, require, visible
 from sparsemean.result import Estimate
 from sparsemean.result._report import columns, plot_data
+from sparsemean.result._report.closest import closest_first, without_bad_rows
 from sparsemean.result._report.columns import WITHOUT_ANY
 from sparsemean.result._report.guarantees import guarantees_of
 from sparsemean.result._report.plot_data import MOST_STOPS, STOPS_OF_MANY, stops_of
-from sparsemean.result._report.summary import TESTS_SHOWN, below_verdict, overview, without_bad_rows
-from sparsemean.result._report.verdict import MEANINGS, Family, closest_first, lines_of, which_tests
+from sparsemean.result._report.summary import TESTS_SHOWN, below_verdict, overview
+from sparsemean.result._report.verdict import MEANINGS, Family, lines_of, which_tests
 from sparsemean.result._report.wording import Wording, check_row_names, wordings_of
 from sparsemean.result.comparison import Comparison, called, tests_of
 
@@ -61,7 +62,8 @@ def page_data(wording: Wording, *, tests: int = 1, family: Family | None = None)
     estimate, plan = wording.estimate, wording.plan
     listed = listed_features(wording, MOST_LISTED if tests == 1 else max(LEAST_LISTED, MOST_LISTED // tests))
     family = family or Family(estimate, [wording], stops_of([estimate], MOST_STOPS))
-    said = lines_of([wording], family, [family.place_of(wording)])
+    place = [test.estimate is estimate for test in family.tests].index(True)
+    said = lines_of([wording], family, [place])
     values = numbers_of(estimate, listed)
     marks = estimate.skewed[listed]
     if 1 in marks:
@@ -102,7 +104,7 @@ def page_data(wording: Wording, *, tests: int = 1, family: Family | None = None)
             "p_adjusted": columns.plain(apart.p_adjusted[:MOST_LISTED]),
         },
         "volcano": {"mass": mass, "rate": rate if rate <= 1 else None},
-        "shares": plot_data.share_data(wording, listed, family=family, said=said, tests=tests),
+        "shares": plot_data.share_data(wording, listed, family=family, place=place, said=said, tests=tests),
         "values": plot_data.values_data(estimate, listed, tests=tests),
         "robustness": plot_data.robustness_data(wording),
         "rows": plot_data.rows_data(wording, most=plot_data.MOST_POINTS // tests),
@@ -120,7 +122,7 @@ def settings(wording: Wording) -> list[tuple[str, str]]:
     said: dict[str, object] = {
         "Data": f"{plan.n_rows:,} rows, {plan.n_features:,} features",
         "Subjects": f"{plan.n_units:,}" if estimate.units is not None else "",
-        "Compared": f"{wording.direction}{wording.strata}, {wording.groups}" if wording.names else "",
+        "Compared": f"{wording.test.direction}{wording.strata}, {wording.groups}" if wording.names else "",
         "Family": f"{plan.n_hypotheses:,} hypotheses of {plan.n_tests:,} tests" if plan.n_tests > 1 else "",
         "Test": estimate.status.test,
         "contamination": f"{'auto, as many as look bad: ' if plan.auto else ''}{wording.bad} ({wording.shares})",
@@ -176,7 +178,12 @@ def write_report(
     """Write the page to ``path``, of several tests with a choice among them; what was there stays if this fails."""
     target = Path(path)
     check_report(target)
-    page = page_of(called(result, unit, feature), title=title, row_names=row_names, file_name=target.stem)
+    page = page_of(
+        called(result, unit, feature) if unit or feature else result,
+        title=title,
+        row_names=row_names,
+        file_name=target.stem,
+    )
     with replacing(target) as temporary:
         temporary.write_bytes(page.encode("utf-8", errors="replace"))  # half of a surrogate pair becomes "?"
 

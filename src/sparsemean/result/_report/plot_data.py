@@ -203,7 +203,7 @@ def stops_of(estimates: Sequence[Estimate], most: int) -> list[float]:
 
 
 def share_data(
-    wording: Wording, listed: IntArray, *, family: Family, said: Sequence[str], tests: int = 1
+    wording: Wording, listed: IntArray, *, family: Family, place: int, said: Sequence[str], tests: int = 1
 ) -> list[dict[str, object]]:
     """Return for each stop of the slider the share, in words too, how many features are selected, and what is known.
 
@@ -217,9 +217,9 @@ def share_data(
     stops = [share for share in family.stops if planned is None or abs(share - planned) > ALIKE]
     some = listed[: MOST_CELLS // tests // (1 + len(stops))]
     room = MOST_AGAIN // tests // max(1, wording.plan.n_rows * (1 + len(stops)))
-    data = [_stop(family, family.place_of(wording), share, some, room=room) for share in stops]
-    place = int(np.searchsorted(stops, wording.plan.contamination if planned is None else planned))
-    return [*data[:place], fit, *data[place:]]
+    data = [_stop(family, place, share, some, room=room) for share in stops]
+    at = int(np.searchsorted(stops, wording.plan.contamination if planned is None else planned))
+    return [*data[:at], fit, *data[at:]]
 
 
 def _stop(family: Family, place: int, share: float, some: IntArray, *, room: int) -> dict[str, object]:

@@ -20,9 +20,10 @@ from sparsemean._util.files import map_text
 from sparsemean._util.plans import Plan
 from sparsemean.errors import visible
 from sparsemean.result import Estimate
+from sparsemean.result._report.closest import closest_first, nearest, without_bad_rows
 from sparsemean.result._report.columns import LEAST_P
 from sparsemean.result._report.guarantees import promise
-from sparsemean.result._report.verdict import closest_first, nearest, signs_of, verdict, worst_first
+from sparsemean.result._report.verdict import signs_of, verdict, worst_first
 from sparsemean.result._report.wording import (
     PAIRS_ABOVE,
     PAIRS_WON,
@@ -60,9 +61,14 @@ class TextTable(NamedTuple):
     footnote: str = ""
 
 
-def selected(wording: Wording, most: int) -> TextTable:
-    """Return the strongest of the selected features with their numbers; what is no mean, or no shift, is marked."""
+def features_of(wording: Wording, most: int = SHOWN) -> TextTable:
+    """Return the strongest of the selected features with their numbers; where none is, those that are closest to it.
+
+    What is no mean, or no shift, is marked.
+    """
     estimate = wording.estimate
+    if not wording.k and wording.plan.n_features and not wording.rule.paper:
+        return closest(wording)
     features = strongest_first(estimate, estimate.support)
     marks = np.select([estimate.measure[features] == PAIRS, estimate.skewed[features] == 1], ["†", "*"], " ")
     won, features = PAIRS_WON.format(label=wording.label) if wording.names else PAIRS_ABOVE, features[:most]
@@ -101,14 +107,6 @@ def closest(wording: Wording) -> TextTable:
         for called, sign, feature, up_to in zip(names, signs.tolist(), features.tolist(), passes, strict=True)
     ]
     return TextTable(headings, rows)
-
-
-def without_bad_rows(wording: Wording) -> Estimate:
-    """Return what the evidence says if no row is bad; the estimate itself where it has none left."""
-    estimate = wording.estimate
-    if not wording.plan.bad_rows or wording.rule.paper or estimate.decision.evidence is None:
-        return estimate
-    return estimate.at(0.0)
 
 
 # Several tests, and all as text of 80 columns.
@@ -154,13 +152,6 @@ def verdict_and_table(
     else:
         table = _table_of_tests(result, most, width, rest or " in results")
     return [*head, *([""] if table else []), *table]
-
-
-def features_of(wording: Wording, most: int = SHOWN) -> TextTable:
-    """Return the strongest of the selected features; where none is, those that are closest to it."""
-    if wording.k or wording.rule.paper or not wording.plan.n_features:
-        return selected(wording, most)
-    return closest(wording)
 
 
 def _table_of_one(wording: Wording, most: int, width: int, rest: str) -> list[str]:
@@ -230,7 +221,7 @@ def _cut(name: str, longest: int) -> str:
 
 def summary(result: Estimate | Comparison, unit: str | None = None, feature: str | None = None) -> str:
     """Say the verdict, then what was done and found besides, notes, and last what is promised of it: a line each."""
-    result = called(result, unit, feature)
+    result = called(result, unit, feature) if unit or feature else result
     return "\n".join((*verdict(result), *below_verdict(result)))
 
 
@@ -269,12 +260,13 @@ def _done_and_found(wording: Wording) -> list[str]:
     as_look = ", as many as look suspicious" if plan.auto and plan.bad_rows and not wording.more_look_bad else ""
     bad = f"{wording.bad if plan.bad_rows else 'none'} may be wrong{as_look}"
     if wording.names:
-        source = f"{wording.direction}{wording.strata}, from {wording.groups}"
+        source = f"{wording.test.direction}{wording.strata}, from {wording.groups}"
         bad += f" ({wording.shares}; {wording.wrong_labels})" if plan.bad_rows else ""
     sentences = [f"Tested: {pluralize(plan.n_features, wording.feature)}{how}, {source}; {bad}."]
     if estimate.status.screening:
         sentences.append(f"{estimate.status.screening[0].upper()}{estimate.status.screening[1:]}.")
-    sentences.append(worst_first(wording))
+    if wording.rows.reasons:
+        sentences.append(worst_first(wording))
     uncertified = estimate.uncertified
     if uncertified is not None and uncertified.features.size:
         names = list_names(estimate.names(uncertified.features))
@@ -297,7 +289,7 @@ def _details(wording: Wording) -> list[str]:
         promised,
         "" if paper else f"Every one of them survives at least {least}.",
         wording.test.estimates,
-        f"Estimates are differences within pairs, {wording.direction}." if estimate.paired else "",
+        f"Estimates are differences within pairs, {wording.test.direction}." if estimate.paired else "",
         f"Values on the support: {estimate.status.refinement}." if estimate.status.refinement else "",
     ]
 

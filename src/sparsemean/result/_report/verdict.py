@@ -6,12 +6,10 @@ have to take back: under Holm's rule sentences are claims, under other rules the
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import repeat
 from typing import NamedTuple
 
@@ -19,16 +17,14 @@ import numpy as np
 
 from sparsemean._fit.afterwards import FITTED, plan_at
 from sparsemean._fit.messages import DEPENDENT, NOT_GUARANTEED
-from sparsemean._fit.power import ASSUMED, CANNOT, at_rows, rows_needed
+from sparsemean._fit.power import ASSUMED, CANNOT
 from sparsemean._stats.effects import PAIRS
-from sparsemean._stats.planning import of_question
-from sparsemean._stats.power import POWERS, power_of
 from sparsemean._stats.row_scores import FEW, LABEL, LARGE, TOGETHER
 from sparsemean._util.checks import NAMED, count_of, list_names, pluralize, unit_name
-from sparsemean._util.plans import Plan
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError, visible
 from sparsemean.result import Estimate
+from sparsemean.result._report.closest import nearest, nearest_feature, needed
 from sparsemean.result._report.wording import EACH, FEW_ROWS, REST, Q, Wording, percent, wording_of, wordings_of
 from sparsemean.result.comparison import Comparison, tests_of
 
@@ -43,8 +39,6 @@ SHOWING = 80
 """Rows from which on a few bad ones that are far off show nearly always."""
 MOST_FITTED = 50_000_000
 """Values up to which rows are fitted again without the suspects, unasked: some seconds."""
-POWER = 0.8
-"""The chance at which an effect is said to be found."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,10 +67,6 @@ class Family:
                 told.append(wording_of(decided, row_names=test.row_names))
             self.known[share] = told
         return self.known[share]
-
-    def place_of(self, wording: Wording) -> int:
-        """Return which of the tests that is."""
-        return next(place for place, test in enumerate(self.tests) if test.estimate is wording.estimate)
 
     def counts(self, share: float) -> list[int]:
         """Return how many features each test selects; of one of several tests, or a saved one, what was decided."""
@@ -115,24 +105,34 @@ def verdict(result: Estimate | Comparison, *, row_names: Sequence[object] | None
 
 def lines_of(tests: Sequence[Wording], family: Family, places: Sequence[int]) -> tuple[str, ...]:
     """Return the verdict on tests at some places of a family, perhaps decided again for other bad rows."""
-    order = sorted(range(len(tests)), key=lambda k: -tests[k].k) if len(tests) > MOST_TESTS else range(len(tests))
-    shown, first = [tests[k] for k in order[:MOST_TESTS]], tests[0]
-    dependent, alarms = lifted(first, DEPENDENT), lifted(first, NOT_GUARANTEED)
-    alarms += dependent
-    forbidden = [[] if test.k else lifted(test, CANNOT) for test in tests]
+    first, order = (
+        tests[0],
+        np.argsort([-test.k for test in tests] if len(tests) > MOST_TESTS else [0] * len(tests), kind="stable"),
+    )
+    dependent, alarms = _lifted(first, DEPENDENT), _lifted(first, NOT_GUARANTEED)
+    forbidden = [[] if test.k else _lifted(test, CANNOT) for test in tests]
     if first.plan.question.looked:  # where other bad rows were assumed the note is of those
         forbidden = [said if said and ASSUMED not in said[0] else [] for said in forbidden]
     if all(forbidden):  # by the test that comes nearest to it; what fewer bad rows would show is told besides
-        lines = [*alarms, *forbidden[min(range(len(tests)), key=lambda k: min(tests[k].sizes))]]
+        answer = forbidden[min(range(len(tests)), key=lambda k: min(tests[k].sizes))]
     else:
-        lines = [*alarms, _answer(tests, shown, void=bool(dependent)), *_besides(tests, forbidden)]
-    if not alarms:
+        answer = _answer(tests, [tests[k] for k in order[:MOST_TESTS]], void=bool(dependent))
+        if too_small := [test.contrast for test, said in zip(tests, forbidden, strict=True) if said]:
+            few = f"There are too few {first.unit}s to show anything, whatever the data: {list_names(too_small)}."
+            answer.append(few)
+    suspects, lines = _suspects(tests), [*alarms, *dependent, *answer]
+    if not (alarms or dependent):
         assumed = first.plan.bad_rows or not all(forbidden)  # what cannot be shown rests on nothing else
-        lines += [_assumption(tests) if assumed else "", _otherwise(tests, family, [places[k] for k in order])]
-    return tuple(visible(line) for line in (*lines, _suspicious(tests)) if line)
+        lines.append(_assumption(tests, suspects) if assumed else "")
+        lines.append("" if first.rule.paper else _otherwise(tests, family, [places[k] for k in order]))
+    if suspects:
+        lines.append(_suspicious(tests, suspects))
+    elif first.plan.bad_rows and not first.plan.auto and first.judged:
+        lines.append(f"No {first.unit} looks suspicious.")
+    return tuple(visible(line) for line in lines if line)
 
 
-def lifted(wording: Wording, sign: str) -> list[str]:
+def _lifted(wording: Wording, sign: str) -> list[str]:
     """Return the sentences of the note that has this sign, in the words of the verdict: the first, and the rest."""
     note = next((note for note in wording.estimate.status.messages if sign in note), "")
     said = note.replace("feature", wording.feature).replace(unit_name(wording.estimate.units), wording.noun)
@@ -142,26 +142,44 @@ def lifted(wording: Wording, sign: str) -> list[str]:
 # What holds.
 
 
-def _answer(tests: Sequence[Wording], shown: Sequence[Wording], *, void: bool) -> str:
-    """Say which features were selected, by one test or by some of several; or would be, were the alarm not raised."""
-    first, one, plan = tests[0], len(tests) == 1, tests[0].plan
+def _answer(tests: Sequence[Wording], shown: Sequence[Wording], *, void: bool) -> list[str]:
+    """Say which features were selected, by one test or by some of several; or would be, were the alarm not raised.
+
+    Besides, which values are no means, or what it would take to find more.
+    """
+    first, one, plan, estimate = tests[0], len(tests) == 1, tests[0].plan, tests[0].estimate
     k = int(np.unique(np.concatenate([test.estimate.support for test in tests])).size)
-    counted, sides = count_of(k, plan.n_features, first.feature), _sides(first) if one else _by_test(tests, shown)
+    counted, sides = count_of(k, plan.n_features, first.feature), "" if one else _by_test(tests, shown)
+    if one and k and not first.side.above:
+        up, named = int(np.sum(signs_of(estimate, estimate.support) > 0)), first.names or estimate.paired
+        words, where = (("higher", "lower"), f" in {first.label}") if named else (("above", "below"), "")
+        told = [f"{n:,} {side}" if k > 1 else side for n, side in zip((up, k - up), words, strict=True) if n]
+        sides = f" ({', '.join(told)}{where})"
     if first.rule.paper:
-        return f"{counted} {'was' if k == 1 else 'were'} selected{sides} by the paper’s rule, which has no error rate."
+        return [
+            f"{counted} {'was' if k == 1 else 'were'} selected{sides} by the paper’s rule, which has no error rate."
+        ]
     # Several have no names of their own.
-    verb, what = claim(first if one else wording_of(first.estimate, ("the reference", "the label")))
+    verb, what = claim(first if one else wording_of(estimate, ("the reference", "the label")))
     if not one:
         plain = verb == "differ" and not plan.question.min_effect
         what = f"{'between groups' if plain else what}, {which_tests(tests)}"
     what += f" with q ≤ {plan.question.level:g}" if first.rule.compared is Q else ""
-    if k:
-        verb = f"would {verb}" if void else VERBS[verb][k > 1]
-        return f"{counted} {verb} {what}{sides}{'' if void else _asked(tests)}."
-    tested = f"{plan.n_features:,} tested{'' if one else f' in each of {len(tests)} tests'}"
-    verb = "is clearly" if verb == "be" else f"clearly {VERBS[verb][0]}"
-    best = _strongest(tests[nearest(tests)], named=not one)
-    return f"No {first.feature} {verb} {what}{'' if void else _asked(tests)} ({tested}{best})."
+    asked = "" if void or plan.auto else _asked(tests)
+    if not k:
+        best = tests[nearest(tests)]
+        tested = f"{plan.n_features:,} tested{'' if one else f' in each of {len(tests)} tests'}"
+        verb = "is clearly" if verb == "be" else f"clearly {VERBS[verb][0]}"
+        return [
+            f"No {first.feature} {verb} {what}{asked} ({tested}{nearest_feature(best, named=not one)}).",
+            needed(best),
+        ]
+    verb, centre = f"would {verb}" if void else VERBS[verb][k > 1], ""
+    if one and (skewed := int(np.sum(estimate.skewed[estimate.support] == 1))):
+        centre = f"{'It' if k == 1 else f'{skewed:,} of them'} (*) "
+        centre += "is skewed: its mean" if skewed == 1 else "are skewed: their means"
+        centre += f' may still be {first.null or "the null value"}. target="mean" (--target mean) tests means.'
+    return [f"{counted} {verb} {what}{sides}{asked}.", centre]
 
 
 def claim(wording: Wording) -> tuple[str, str]:
@@ -169,7 +187,8 @@ def claim(wording: Wording) -> tuple[str, str]:
     side, more, means = wording.side, wording.plan.question.min_effect, wording.test.means
     by = f" by more than {more:g}" if more else ""
     if wording.names is None and not wording.estimate.paired:
-        what, value = "a centre" if skewed_of(wording) else "a mean", wording.null or "its null value"
+        skewed = (wording.estimate.skewed[wording.estimate.support] == 1).any()
+        what, value = "a centre" if skewed else "a mean", wording.null or "its null value"
         if side.above:
             return "have", f"{what} {side.above} {value}{by}"
         return "have", f"{what} {f'more than {more:g} away from' if more else 'other than'} {value}"
@@ -179,23 +198,6 @@ def claim(wording: Wording) -> tuple[str, str]:
         return verb, f"{what} in {wording.label} than in {wording.reference}{by}{within}"
     of_means = "in the mean " if means else ""
     return "differ", f"{of_means}between {wording.label} and {wording.reference}{by}{wording.strata}{within}"
-
-
-def skewed_of(wording: Wording) -> int:
-    """Return how many of the selected features look skewed: their centre is no mean."""
-    return int(np.sum(wording.estimate.skewed[wording.estimate.support] == 1))
-
-
-def _sides(wording: Wording) -> str:
-    """Say how many of the selected features lie on each side; empty where one side was looked for."""
-    estimate, k = wording.estimate, wording.k
-    if wording.side.above or not k:
-        return ""
-    up = int(np.sum(signs_of(estimate, estimate.support) > 0))
-    named = wording.names or estimate.paired
-    words, where = (("higher", "lower"), f" in {wording.label}") if named else (("above", "below"), "")
-    told = [f"{number:,} {side}" if k > 1 else side for number, side in zip((up, k - up), words, strict=True) if number]
-    return f" ({', '.join(told)}{where})"
 
 
 def signs_of(estimate: Estimate, features: IntArray) -> FloatArray:
@@ -225,101 +227,17 @@ def _by_test(tests: Sequence[Wording], shown: Sequence[Wording]) -> str:
 
 
 def _asked(tests: Sequence[Wording]) -> str:
-    """Say how many bad rows were asked for; nothing where none were."""
-    first, one, found = tests[0], len(tests) == 1, any(test.k for test in tests)
-    if first.plan.auto or not any(test.plan.bad_rows for test in tests):
+    """Say how many bad rows were named; nothing where none were."""
+    first, found, shares = tests[0], any(test.k for test in tests), {test.shares for test in tests}
+    if not any(test.plan.bad_rows for test in tests):
         return ""
-    each = {test.shares for test in tests}
-    some = f"any {_bad(first)}" if one else each.pop() if len(each) == 1 else "a share of each group"
+    some = first.bad if len(tests) == 1 else shares.pop() if len(shares) == 1 else "a share of each group"
     asked = "" if first.plan.question.looked else ", as asked"
     if not first.rule.adversary:  # who could hide true signals
-        return f", with {some.removeprefix('any ')} taken as {first.wrong[1]}{asked}"
+        return f", with {some} taken as {first.wrong.several}{asked}"
     if not found:
-        return f" if {some} may be {first.wrong[1]}{asked}"
-    return f", even if {some} {_wrong(first)}{asked}"
-
-
-def _bad(wording: Wording) -> str:
-    """Say how many of how many: ``5 of the 83 rows of M and 3 of the 42 of F``, ``2 of 20 rows in each group``."""
-    same = wording.names and len({*wording.allowed}) == len({*wording.sizes}) == 1
-    return f"{wording.allowed[0]:,} of {wording.sizes[0]:,} {wording.noun}s in each group" if same else wording.bad
-
-
-def _wrong(wording: Wording) -> str:
-    """Say of so many that they are wrong, or bots."""
-    return f"is {wording.wrong[0]}" if {*wording.allowed} == {1} else f"are {wording.wrong[1]}"
-
-
-def _besides(tests: Sequence[Wording], forbidden: Sequence[list[str]]) -> list[str]:
-    """Return what belongs to the answer: which values are no means, or what it would take to find more."""
-    first = tests[0]
-    if too_small := [test.contrast for test, said in zip(tests, forbidden, strict=True) if said]:
-        few = f"There are too few {first.unit}s to show anything, whatever the data: {list_names(too_small)}."
-        return [few]
-    if not any(test.k for test in tests):
-        return [needed(tests[nearest(tests)])]
-    if len(tests) > 1 or not (skewed := skewed_of(first)):
-        return []
-    some = "It" if first.k == 1 else f"{skewed:,} of them"
-    what = "is skewed: its mean" if skewed == 1 else "are skewed: their means"
-    return [
-        f'{some} (*) {what} may still be {first.null or "the null value"}. target="mean" (--target mean) tests means.'
-    ]
-
-
-def needed(wording: Wording) -> str:
-    """Say which effect could have been found, and how many rows half of it takes; empty where that is not known."""
-    plan = wording.plan
-    if wording.rule.paper or wording.rule.drawn or plan.walk.n_buckets is not None or plan.n_strata > 1:
-        return ""
-    if lifted(wording, CANNOT) or (wording.names and wording.test.means) or plan.question.test not in POWERS:
-        return ""
-    asked, unit = of_question(plan, min_effect=0.0, selection="fwer"), wording.unit
-    effect, rows = (float(f"{value:.2g}") for value in _effect_and_rows(asked, plan.n_units - plan.scale_rows))
-    if not math.isfinite(effect):
-        return ""
-    these, size = f"{pluralize(plan.n_units - plan.scale_rows, unit)}", f"a mean of about {effect:g}"
-    if wording.names:
-        n_label, n_reference = wording.sizes
-        these, size = f"{n_label:,} against {n_reference:,} {unit}s", f"a shift of about {effect:g}"
-    units = "times the scale" if wording.test.means else f"standard deviation{'s' * (effect != 1)}"
-    beyond = f" beyond {plan.question.min_effect:g}" if plan.question.min_effect else ""
-    wanted = f"takes about {rows:,.0f} {unit}s{' in all' if wording.names else ''}"
-    half = f"half of it {wanted}" if rows else "half of it is out of reach with so many wrong ones"
-    return f"{these} show {size} {units}{beyond} with {percent(POWER)} probability (normal noise); {half}."
-
-
-@lru_cache(maxsize=16)  # a second or two of many rows, for print, summary and page
-def _effect_and_rows(plan: Plan, n: int) -> tuple[float, int]:
-    """Return the effect that n rows find, infinity if none, and the rows that half of it takes, 0 if none do."""
-    effect = power_of(at_rows(plan, n)).smallest(POWER)
-    return effect, rows_needed(plan, effect / 2, POWER) if math.isfinite(effect) else 0
-
-
-def nearest(tests: Sequence[Wording]) -> int:
-    """Return which of some tests that select nothing comes nearest to it."""
-    last = [np.nan_to_num(test.estimate.max_contamination, nan=-1.0).max(initial=-1.0) for test in tests]
-    p = np.transpose([(test.estimate.p_values.min(initial=1.0), test.adjusted.min(initial=1.0)) for test in tests])
-    return int(np.lexsort((*p, np.negative(last)))[0])
-
-
-def closest_first(estimate: Estimate, clean: Estimate) -> IntArray:
-    """Return features in the order in which they would be selected, were fewer rows bad, then by p without bad rows."""
-    features = np.setdiff1d(np.arange(estimate.plan.n_features), estimate.decision.skipped)
-    last = np.nan_to_num(estimate.max_contamination[features], nan=-1.0)
-    p, adjusted = clean.p_values[features], clean.p_adjusted[features]
-    return features[np.lexsort((-np.abs(clean.beta[features]), p, adjusted, -last))]
-
-
-def _strongest(wording: Wording, *, named: bool) -> str:
-    """Name the feature that comes nearest to being selected; nothing where there is none."""
-    estimate = wording.estimate
-    if not (features := closest_first(estimate, estimate)[:1]).size:
-        return ""
-    (name,), (value,) = estimate.names(features), wording.adjusted[features]
-    called = f"{wording.feature} {name}" if estimate.feature_names is None else name
-    where = f" in {wording.contrast}" if named else ""
-    return f"; strongest: {called}{where}, {wording.rule.compared.name} {value:.2g}"
+        return f" if any {some} may be {first.wrong.several}{asked}"
+    return f", even if any {some} {first.wrong.so_many}{asked}"
 
 
 # What it assumes.
@@ -328,55 +246,77 @@ COUNTED = (LABEL, TOGETHER)
 """Kinds of suspects that are taken as wrong unless a number is named."""
 
 
-def _suspects(tests: Sequence[Wording], kinds: Sequence[str] = ()) -> int:
-    """Return how many rows, or subjects, some test suspects, of these kinds or of any."""
-    units = tests[0].estimate.units if tests[0].names is None else None
-    rows = {
-        row if units is None else int(units[row])
-        for test in tests
-        for row, kind in zip(test.rows.suspects.tolist(), test.rows.kinds, strict=True)
-        if not kinds or kind in kinds
-    }
-    return len(rows)
+class _Suspect(NamedTuple):
+    """What the test in which a row looks worst says of it; a label that is contradicted comes first."""
+
+    by_label: bool
+    score: float
+    kind: str
+    unit: int
+    """Its number, or that of its subject."""
+    like: str
+    """Which label it looks like, where there are several."""
+    reasons: tuple[int, ...]
 
 
-def _assumption(tests: Sequence[Wording]) -> str:
+def _suspects(tests: Sequence[Wording]) -> dict[int, _Suspect]:
+    """Return the suspects of all tests by their numbers, in the order of one test, the worst of several first."""
+    worst = dict[int, _Suspect]()
+    for test in tests:
+        rows, labels = test.rows, test.estimate.labels
+        units = test.estimate.units if test.names is None else None
+        for row, kind, why in zip(rows.suspects.tolist(), rows.kinds, rows.reasons or repeat(()), strict=False):
+            like = (
+                "" if labels is None or len(tests) == 1 or kind != LABEL else "unlike" if labels[row] == 1 else "like"
+            )
+            like = f" ({like} {test.label})" if like else ""
+            unit = row if units is None else int(units[row])
+            found = _Suspect(kind == LABEL, float(rows.scores[row]), kind, unit, like, why)
+            worst[row] = max(worst.get(row, found), found)
+    return worst if len(tests) == 1 else dict(sorted(worst.items(), key=lambda item: -item[1].score))
+
+
+def _assumption(tests: Sequence[Wording], suspects: Mapping[int, _Suspect]) -> str:
     """Say which rows may be wrong with all of it true."""
     first, unit, some = tests[0], tests[0].unit, any(test.plan.bad_rows for test in tests)
     if first.rule.paper:
         return _by_holm(first)
-    judged, listed, (one, several) = any(test.judged for test in tests), _suspects(tests), first.wrong
-    none = f"This assumes that no {unit} is {one}"
+    judged, listed, wrong = (
+        any(test.judged for test in tests),
+        len({each.unit for each in suspects.values()}),
+        first.wrong,
+    )
+    none = f"This assumes that no {unit} is {wrong.one}"
     if not first.plan.auto:
         look = f", although {listed:,} look{'s' * (listed == 1)} suspicious" if listed else "; none looks suspicious"
         told = ", as asked" * (not first.plan.question.looked) + look * judged
         return "" if some else f"{none}{told}."
     if not judged:
         return f"{none}; the {unit}s were not screened."
-    if any(test.more_look_bad for test in tests):
-        least = f"This assumes that at most {_bad(first)} {_wrong(first)}" if some else none
-        return f"{least}, although more look suspicious."
-    if unnamed := first.rows.unnamed:
-        which = "none of them can" if unnamed == first.plan.bad_rows else f"{unnamed:,} of them cannot"
-        return f"This holds even if any {_bad(first)} {_wrong(first)}: as many seem to be, and {which} be named."
-    if not some and not listed:
+    if not (some or listed or first.rows.unnamed):
         n = first.plan.n_units
         doubt = f". None looks suspicious, but with {n:,} {unit}s a wrong one could go unnoticed"
         return f"{none}{doubt if n < SHOWING else '; none looks suspicious'}."
+    if any(test.more_look_bad for test in tests):
+        least = f"This assumes that at most {first.bad} {wrong.so_many}" if some else none
+        return f"{least}, although more look suspicious."
+    if unnamed := first.rows.unnamed:
+        which = "none of them can" if unnamed == first.plan.bad_rows else f"{unnamed:,} of them cannot"
+        return f"This holds even if any {first.bad} {wrong.so_many}: as many seem to be, and {which} be named."
     if not some:
         below = "one below is unusual, but was" if listed == 1 else f"{listed:,} below are unusual, but were"
-        return f"{none}. The {below} not counted as {several}."
-    number, where = _suspects(tests, COUNTED), ""
-    those, are = f"the {number:,} suspicious {unit}s below", f"are {several}"
+        return f"{none}. The {below} not counted as {wrong.several}."
+    number, where = len({each.unit for each in suspects.values() if each.kind in COUNTED}), ""
+    those, are = f"the {number:,} suspicious {unit}s below", f"are {wrong.several}"
     if number == 1:
-        those, are = f"the suspicious {unit} below", f"is {one}"
+        those, are = f"the suspicious {unit} below", f"is {wrong.one}"
     if len(tests) == 1 and first.names:
         each = zip(first.allowed, (first.label, first.reference), strict=True)
         split = " and ".join(f"{bad:,} of {name}" for bad, name in each if bad)
         split = f"{first.allowed[0]:,} in each group" if len({*first.allowed}) == 1 else split
         where = f" ({'up to ' * (sum(first.allowed) != number)}{split})"
     if not first.rule.adversary or not any(test.k for test in tests):
-        return f"This takes {those} as {one if number == 1 else several}{where}."
+        return f"This takes {those} as {wrong.one if number == 1 else wrong.several}{where}."
     return f"This holds even if {those} {are}{where}."
 
 
@@ -394,45 +334,40 @@ def _by_holm(wording: Wording) -> str:
 
 def _otherwise(tests: Sequence[Wording], family: Family, places: Sequence[int]) -> str:
     """Say what is selected if no row is wrong, without the suspects, and if more are wrong than was assumed."""
-    first, fitted, said = tests[0], family.tests[0].plan, list[str]()
-    if first.rule.paper:
-        return ""
-    found = any(test.k for test in tests)
+    first, fitted, said = tests[0], family.tests[0].plan, list[tuple[str, Sequence[int], str]]()
     if any(test.plan.bad_rows for test in tests):
-        said.append(f"If no {first.unit} is {first.wrong[0]}: {_listed(family.counts(0.0), places)}.")
+        said.append((f"If no {first.unit} is {first.wrong.one}: ", family.counts(0.0), ""))
     assumed = fitted.auto and fitted.n_tests == len(family.tests) and any(test.plan.bad_rows for test in family.tests)
-    if assumed and (number := _suspects(family.tests)):
-        counts = family.without_suspects()
-        those = "suspect" if number == 1 else f"{number:,} suspects"
+    if assumed and (suspects := _suspects(family.tests)):
+        number, counts = len({each.unit for each in suspects.values()}), family.without_suspects()
         given = "" if first.estimate.source is not None else "X"
-        how = f"{_listed(counts, places)} (not guaranteed)" if counts else f"see without_suspects({given})"
-        said.append(f"Without the {those}: {how}.")
-    share = next((share for share in SHARES if share > max(min(test.plan.bad_shares) for test in tests) + TIED), None)
-    if found and share is not None:
+        those = f"Without the {'suspect' if number == 1 else f'{number:,} suspects'}: "
+        said.append((those, counts, " (not guaranteed)" if counts else f"see without_suspects({given})"))
+    least = max(min(test.plan.bad_shares) for test in tests) + TIED
+    share = next((share for share in SHARES if share > least), None)
+    if share is not None and any(test.k for test in tests):
         with suppress(InputError):  # of means, a scale from the same rows has no room for any that are wrong
-            said.append(_if_more(tests, family, places, share))
-    return "   ".join(said)
-
-
-def _listed(counts: Sequence[int], places: Sequence[int]) -> str:
-    told = ", ".join(f"{counts[place]:,}" if counts[place] else "none" for place in places[:MOST_TESTS])
-    return told + ", …" * (len(places) > MOST_TESTS)
-
-
-def _if_more(tests: Sequence[Wording], family: Family, places: Sequence[int], share: float) -> str:
-    """Say what is left if such a share of rows is wrong: below a hundred rows, if so many are."""
-    first, counts, one = tests[0], family.counts(share), len(tests) == 1
-    few = first.plan.n_units < FEW_ROWS and one
-    some, are = f"{percent(share)} of {'each group' if first.names else f'the {first.unit}s'}", f"are {first.wrong[1]}"
-    if few and (again := family.at(share)):
-        some, are = _bad(again[places[0]]), _wrong(again[places[0]])
-    wrong = f"If any {some} {are}" if first.rule.all_shares else f"With {some} taken as {first.wrong[1]}"
-    strongest = ""
-    if one and not counts[places[0]]:
-        last = float(first.estimate.max_contamination[first.estimate.support].max())
-        each = " and ".join(f"{int(last * n + TIED):,} of {n:,}" for n in first.sizes) if few else percent(last)
-        strongest = f" (the strongest holds up to {each})" if last > min(first.plan.bad_shares) + TIED else ""
-    return f"{wrong}: {_listed(counts, places)}{strongest}."
+            counts, few = family.counts(share), first.plan.n_units < FEW_ROWS and len(tests) == 1
+            some, are = (
+                f"{percent(share)} of {'each group' if first.names else f'the {first.unit}s'}",
+                f"are {first.wrong.several}",
+            )
+            if few and (again := family.at(share)):
+                some, are = again[places[0]].bad, again[places[0]].wrong.so_many
+            wrong = (
+                f"If any {some} {are}: " if first.rule.all_shares else f"With {some} taken as {first.wrong.several}: "
+            )
+            last, strong = float(np.max(first.estimate.max_contamination[first.estimate.support], initial=0.0)), ""
+            if len(tests) == 1 and not counts[places[0]] and last > least:
+                each = " and ".join(f"{int(last * n + TIED):,} of {n:,}" for n in first.sizes) if few else percent(last)
+                strong = f" (the strongest holds up to {each})"
+            said.append((wrong, counts, strong))
+    more = ", …" * (len(places) > MOST_TESTS)
+    told = [
+        ", ".join(f"{counts[k]:,}" if counts[k] else "none" for k in places[:MOST_TESTS]) + more if counts else ""
+        for _, counts, _ in said
+    ]
+    return "   ".join(f"{words}{number}{after}." for (words, _, after), number in zip(said, told, strict=True))
 
 
 # Who is suspicious, and why.
@@ -459,34 +394,10 @@ MEANINGS = {
 """What each kind means to a reader of the page."""
 
 
-class _Suspect(NamedTuple):
-    """What the test in which a row looks worst says of it; a label that is contradicted comes first."""
-
-    by_label: bool
-    score: float
-    kind: str
-    like: str
-    """Which label it looks like, where there are several."""
-    reasons: tuple[int, ...]
-
-
-def _suspicious(tests: Sequence[Wording]) -> str:
+def _suspicious(tests: Sequence[Wording], suspects: Mapping[int, _Suspect]) -> str:
     """Name the suspects of all tests, each once, kind by kind."""
-    first, judged, worst = tests[0], [test for test in tests if test.judged], dict[int, _Suspect]()
-    for test in judged:
-        rows, labels = test.rows, test.estimate.labels
-        for row, kind, why in zip(rows.suspects.tolist(), rows.kinds, rows.reasons or repeat(()), strict=False):
-            own = len(tests) > 1 and labels is not None and kind == LABEL
-            like = f" ({'unlike' if labels[row] == 1 else 'like'} {test.label})" if own and labels is not None else ""
-            found = _Suspect(kind == LABEL, float(rows.scores[row]), kind, like, why)
-            worst[row] = max(worst.get(row, found), found)
-    if not worst:
-        asked = judged and not first.plan.auto and first.plan.bad_rows
-        return f"No {first.unit} looks suspicious." if asked else ""
-    if len(tests) > 1:
-        worst = dict(sorted(worst.items(), key=lambda item: -item[1].score))
-    by_kind = [{row: each for row, each in worst.items() if each.kind == kind} for kind in WORDS_OF_KINDS]
-    return " ".join(_of_kind(first, suspects) for suspects in by_kind if suspects)
+    by_kind = [{row: each for row, each in suspects.items() if each.kind == kind} for kind in WORDS_OF_KINDS]
+    return " ".join(_of_kind(tests[0], those) for those in by_kind if those)
 
 
 def _of_kind(first: Wording, suspects: Mapping[int, _Suspect]) -> str:
@@ -537,9 +448,7 @@ def row_names_of(wording: Wording, rows: IntArray) -> tuple[Sequence[str | int],
 
 
 def worst_first(wording: Wording) -> str:
-    """Name the worst suspects and what speaks against each; empty where that is not known."""
-    if not wording.rows.reasons:
-        return ""
+    """Name the worst suspects and what speaks against each."""
     names, note = row_names_of(wording, wording.rows.suspects)
     told = _with_reasons(wording, names, wording.rows.reasons, most=MOST_REASONS)
     return f"Suspects, the worst first{note}, with the {wording.feature}s that speak against each: {list_names(told)}."

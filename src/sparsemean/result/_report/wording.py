@@ -157,6 +157,8 @@ class TestWords(NamedTuple):
     """Whether groups are compared by ranks, which have shares of pairs."""
     null: str = ""
     """Which features of one sample count as false."""
+    direction: str = ""
+    """What is taken from what: ``new minus control``."""
 
 
 PAIRS_WON = "in which {label} is larger, less the share in which it is smaller"
@@ -204,6 +206,14 @@ TESTS = {
 """By the name of the test, and whether groups are compared."""
 
 
+class Wrong(NamedTuple):
+    """What one of some rows may be, and several, and this said of as many as may be."""
+
+    one: str
+    several: str
+    so_many: str
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Wording:
     """What an estimate is about, and what its groups and rows are called."""
@@ -238,14 +248,10 @@ class Wording:
         return f"{self.label} against {self.reference}"
 
     @property
-    def wrong(self) -> tuple[str, str]:
-        """What one of them may be, and several."""
-        return ("a bot", "bots") if self.unit == "user" else ("wrong", "wrong")
-
-    @property
-    def direction(self) -> str:
-        """What is taken from what: ``new minus control``."""
-        return f"{self.label} minus {self.reference}"
+    def wrong(self) -> Wrong:
+        """What some of them may be: wrong, or of users bots."""
+        one, several = ("a bot", "bots") if self.unit == "user" else ("wrong", "wrong")
+        return Wrong(one, several, f"is {one}" if {*self.allowed} == {1} else f"are {several}")
 
     @property
     def each(self) -> str:
@@ -288,7 +294,9 @@ class Wording:
 
     @property
     def bad(self) -> str:
-        """How many of how many may be bad: ``5 of the 83 rows of M and 3 of the 42 of F``."""
+        """How many may be bad: ``5 of the 83 rows of M and 3 of the 42 of F``, or ``2 of 20 rows in each group``."""
+        if len({*self.allowed}) == len({*self.sizes}) == 1 and self.names:
+            return f"{self.allowed[0]:,} of {pluralize(self.sizes[0], self.noun)} in each group"
         number, *others = (f"{bad:,} of the" for bad in self.allowed)
         if self.names is None:
             return f"{number} {self.plan.n_units:,} {self.unit}s"
@@ -378,7 +386,7 @@ def wording_of(
         feature=estimate.sample.feature or "feature",
         rule=RULES[plan.question.selection],
         side=SIDES[plan.question.side],
-        test=test._replace(effect=effect, lean_meaning=meaning, estimates=estimates),
+        test=test._replace(direction=direction, effect=effect, lean_meaning=meaning, estimates=estimates),
         rows=estimate.rows or NO_ROWS,
         row_names=row_names,
     )
