@@ -1,12 +1,12 @@
 """Every situation has its verdict, word for word as it is printed 80 columns wide: ``verdicts.txt``.
 
-``python tests/report/test_verdicts.py`` writes that file anew. Read what has changed as somebody who knows none of this.
+``python tests/report/test_verdicts.py`` writes that file anew: read what has changed as a stranger.
 """
 
 from __future__ import annotations
 
 import json
-import re
+import pickle
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,9 +17,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import sparsemean as sm
 from sparsemean import Estimate, SparseMean, SparseMeanDifference, datasets, simulate, sketch, sparse_mean
+from sparsemean._fit.write import as_json
 from sparsemean._util.checks import Bunch
+from sparsemean.errors import InputError
 from sparsemean.experiments import scorecard
+from sparsemean.result._report import verdict as words
+from sparsemean.result._report.verdict import verdict
 from sparsemean.result.comparison import Comparison, called
 
 GOLDEN = Path(__file__).with_name("verdicts.txt")
@@ -52,7 +57,7 @@ def three() -> Bunch:
     rng = np.random.default_rng(0)
     y = np.repeat(["B", "NK", "T"], 150)
     X = rng.poisson(1.0, (450, 200)) + 0.01 * rng.random((450, 200))
-    for k, label in enumerate("B NK T".split()):
+    for k, label in enumerate(["B", "NK", "T"]):
         X[np.ix_(y == label, np.arange(12 - 3 * k) + 20 * k)] += 4
     y[[0, 400]] = ["NK", "B"]
     return Bunch(X=X, y=y)
@@ -177,6 +182,78 @@ def printed(result: Any) -> str:
 
 def everything() -> str:
     return "\n\n".join(f"# {name}\n{printed(make())}" for name, make in SITUATIONS.items()) + "\n"
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_every_situation_has_its_words(name: str) -> None:
+    known = dict(part.removeprefix("# ").split("\n", 1) for part in GOLDEN.read_text(encoding="utf-8").split("\n\n"))
+    said = printed(SITUATIONS[name]())
+    assert said == known[name].rstrip("\n")
+    assert max(map(len, said.splitlines())) <= 80
+
+
+def test_nothing_else_stands_in_the_file() -> None:
+    headings = [line[2:] for line in GOLDEN.read_text(encoding="utf-8").splitlines() if line.startswith("# ")]
+    assert headings == list(SITUATIONS)
+
+
+@pytest.mark.parametrize("data", [swapped, small])
+def test_one_fact_has_one_number_everywhere(data: Callable[[], Bunch], tmp_path: Path) -> None:
+    """With a pair of samples swapped: what is certified, what holds if none is wrong, what is left without the suspects."""
+    result = compared(data().X, data().y, reference="control")
+    k, clean, left = result.support.size, result.at(0.0).support.size, result.without_suspects().support.size
+    first, _, otherwise, *_ = verdict(result)
+    assert first.startswith(f"{k} of ")
+    assert f"If no sample is wrong: {clean}.   Without the " in otherwise
+    assert f": {left} (not guaranteed)." in otherwise
+    shown = str(result).replace("\n", " ").replace("   ", " ")
+    assert shown.startswith(" ".join(verdict(result)).replace("   ", " "))
+    result.report(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    content = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+    (fit,) = (stop for stop in content["shares"] if stop["fit"])
+    written = json.loads(as_json(result))["summary"].splitlines()
+    for line in verdict(result):
+        assert f'<p class="verdict">{line}</p>' in page
+        assert line in fit["verdict"]
+        assert line in written
+    assert "no sample is wrong: none" not in otherwise
+
+
+def test_rows_are_fitted_again_once_and_only_to_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    result, asked = compared(small().X, small().y), list[str]()
+    again = Estimate.without_suspects
+    monkeypatch.setattr(Estimate, "without_suspects", lambda self: asked.append("") or again(self))
+    assert "_without" not in vars(result)
+    said = str(result), result.summary(), result._repr_html_()
+    assert len(asked) == 1
+    assert all("Without the suspect: 26 (not guaranteed)." in each.replace("\n", " ") for each in said)
+    loaded = pickle.loads(pickle.dumps(result))
+    assert "Without the suspect: 26 (not guaranteed)." in loaded.summary()
+    monkeypatch.setattr(words, "MOST_FITTED", 1000)
+    large = compared(small().X, small().y)
+    assert "Without the suspect: see without_suspects()." in large.summary()
+    assert len(asked) == 1
+    gone = pickle.loads(pickle.dumps(large))
+    assert "Without the suspect: see without_suspects(X)." in gone.summary()
+
+
+def test_nouns_are_named_for_one_text_or_for_a_command(tmp_path: Path) -> None:
+    result = compared(small().X, small().y, reference="control")
+    said = result.summary(unit="mouse", feature="protein")
+    assert said.startswith("2 of 1,000 proteins differ between case and control")
+    assert "This holds even if the suspicious mouse below is wrong" in said
+    assert "sample" not in said.splitlines()[1]
+    assert "samples" in result.summary()
+    result.report(tmp_path / "page.html", unit="patient", feature="probe")
+    assert "2 of 1,000 probes differ" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    with pytest.raises(InputError, match="unit must be a noun"):
+        result.summary(unit=3)
+    again = called(result, "patient", None)
+    again.save(tmp_path / "kept.npz")
+    kept = sm.load(tmp_path / "kept.npz")
+    assert kept.sample.unit == "patient"
+    assert "suspicious patient" in kept.summary()
 
 
 if __name__ == "__main__":
