@@ -38,7 +38,7 @@ def test_holm_promises_no_false_feature_against_the_planned_bad_rows(estimate: E
 def test_the_seed_is_spoken_of_where_buckets_select(made: Bunch, estimate: Estimate) -> None:
     guaranteed, assumed, _ = words(estimate)
     assert "seed" not in guaranteed + assumed
-    assert "Tested: 40 features by signed ranks, from 400 rows; 20 of the 400 rows may be bad." in estimate.summary()
+    assert "Tested: 40 features by signed ranks, from 400 rows; 20 of the 400 rows may be wrong." in estimate.summary()
     by_signs = sparse_mean(made.X, contamination=0.05, test="buckets", random_state=0)
     guaranteed, assumed, _ = words(by_signs)
     assert "someone who knows the data and the seed" in guaranteed

@@ -13,14 +13,19 @@ import pytest
 from sparsemean import Estimate, SparseMeanDifference, sparse_mean
 from sparsemean.result._report.page import HERE, page_data, page_of, page_wordings
 from sparsemean.result._report.summary import features_of
+from sparsemean.result._report.verdict import verdict
 from sparsemean.result._report.wording import wording_of
 
 SCRIPTS = ("base", "state", "numbers", "axes", "plot", "table", "share", "volcano")
 STUB = """
-const element = () => ({ setAttribute() {}, append(...parts) { this.parts.push(...parts); }, parts: [], value: "" });
+const element = () => ({
+  setAttribute() {}, append(...parts) { this.parts.push(...parts); }, replaceChildren(...parts) { this.parts = parts; },
+  parts: [], value: "", style: {},
+});
+const elements = {};
 const document = {
   getElementById: () => ({ textContent: require("fs").readFileSync(0, "utf8") }),
-  createElement: element, createElementNS: element, querySelector: element,
+  createElement: element, createElementNS: element, querySelector: (name) => (elements[name] ??= element()),
 };
 """
 
@@ -83,14 +88,17 @@ def test_scripts_write_the_same_numbers_and_their_volcano_goes_as_far(tiny: Esti
     const texts = (each) => (typeof each === "string" ? [each] : (each.parts || []).flatMap(texts));
     moveTo(FIT);
     const told = [[0, 1].map(cellOf.p_value), texts(drawVolcano(600).svg)];
+    const verdicts = [texts(find("#verdict"))];
     moveTo(0);
-    console.log(JSON.stringify([...told, column.log10_p || null, cellOf.p_value(0)]));
+    verdicts.push(texts(find("#verdict")));
+    console.log(JSON.stringify([...told, column.log10_p || null, cellOf.p_value(0), verdicts]));
     """
     done = subprocess.run(
         ["node", "-e", "\n".join((STUB, *parts, end))], input=json.dumps(data), capture_output=True, text=True
     )
     assert done.stderr == ""
-    (first, second), texts, logs, moved = json.loads(done.stdout)
+    (first, second), texts, logs, moved, verdicts = json.loads(done.stdout)
+    assert verdicts == [list(verdict(tiny)), list(verdict(tiny.at(0.0)))]
     page = page_of(tiny)
     assert f">{first}</td>" in page
     assert f">{second}</td>" in page

@@ -199,7 +199,7 @@ def test_nothing_else_stands_in_the_file() -> None:
 
 @pytest.mark.parametrize("data", [swapped, small])
 def test_one_fact_has_one_number_everywhere(data: Callable[[], Bunch], tmp_path: Path) -> None:
-    """With a pair of samples swapped: what is certified, what holds if none is wrong, what is left without the suspects."""
+    """With a pair of samples swapped: what is certified, what holds if none is wrong, what holds without suspects."""
     result = compared(data().X, data().y, reference="control")
     k, clean, left = result.support.size, result.at(0.0).support.size, result.without_suspects().support.size
     first, _, otherwise, *_ = verdict(result)
@@ -240,20 +240,20 @@ def test_rows_are_fitted_again_once_and_only_to_be_told(monkeypatch: pytest.Monk
 
 def test_nouns_are_named_for_one_text_or_for_a_command(tmp_path: Path) -> None:
     result = compared(small().X, small().y, reference="control")
-    said = result.summary(unit="mouse", feature="protein")
+    said = result.summary(unit="patient", feature="protein")
     assert said.startswith("2 of 1,000 proteins differ between case and control")
-    assert "This holds even if the suspicious mouse below is wrong" in said
+    assert "This holds even if the suspicious patient below is wrong" in said
     assert "sample" not in said.splitlines()[1]
     assert "samples" in result.summary()
     result.report(tmp_path / "page.html", unit="patient", feature="probe")
     assert "2 of 1,000 probes differ" in (tmp_path / "page.html").read_text(encoding="utf-8")
     with pytest.raises(InputError, match="unit must be a noun"):
         result.summary(unit=3)
-    again = called(result, "patient", None)
+    again = called(result, "animal", None)
     again.save(tmp_path / "kept.npz")
     kept = sm.load(tmp_path / "kept.npz")
-    assert kept.sample.unit == "patient"
-    assert "suspicious patient" in kept.summary()
+    assert kept.sample.unit == "animal"
+    assert "suspicious animal" in kept.summary()
 
 
 if __name__ == "__main__":

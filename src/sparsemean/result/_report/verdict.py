@@ -294,7 +294,7 @@ def _assumption(tests: Sequence[Wording], suspects: Mapping[int, _Suspect]) -> s
     if not judged:
         return f"{none}; the {unit}s were not screened."
     if not (some or listed or first.rows.unnamed):
-        n = first.plan.n_units
+        n = first.plan.n_units if len(tests) == 1 else first.plan.n_rows
         doubt = f". None looks suspicious, but with {n:,} {unit}s a wrong one could go unnoticed"
         return f"{none}{doubt if n < SHOWING else '; none looks suspicious'}."
     if any(test.more_look_bad for test in tests):
