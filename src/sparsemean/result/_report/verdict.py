@@ -312,7 +312,7 @@ def _assumption(tests: Sequence[Wording], suspects: Mapping[int, _Suspect]) -> s
         those, are = f"the suspicious {unit} below", f"is {wrong.one}"
     if len(tests) == 1 and first.names:
         each = zip(first.allowed, (first.label, first.reference), strict=True)
-        split = " and ".join(f"{bad:,} of {name}" for bad, name in each if bad)
+        split = " and ".join(f"{'all' if bad == number else f'{bad:,}'} of {name}" for bad, name in each if bad)
         split = f"{first.allowed[0]:,} in each group" if len({*first.allowed}) == 1 else split
         where = f" ({'up to ' * (sum(first.allowed) != number)}{split})"
     if not first.rule.adversary or not any(test.k for test in tests):
