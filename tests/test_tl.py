@@ -364,7 +364,7 @@ def test_too_few_donors_are_told_what_helps() -> None:
     adata = nested(6)
     said = tl.rank_genes_groups(adata, "ill", donors="donor").summary()
     assert said.startswith("3 against 3 donors cannot show a difference in any of 20 genes, whatever the data.")
-    assert "The smallest p they can give is 0.1; 0.0025 is needed. 6 against 6 subjects could. With fewer" in said
+    assert "The smallest p they can give is 0.1; 0.0025 is needed. 6 against 6 donors could. With fewer" in said
     with pytest.raises(
         InputError, match="donors must name two subjects or more of each class: got one subject of class 'no'"
     ):

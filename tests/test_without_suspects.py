@@ -230,7 +230,7 @@ def test_it_says_what_it_is(tmp_path: Path) -> None:
     ]
     assert "With probability" not in again.summary()
     again.report(tmp_path / "page.html")
-    assert "Not guaranteed: the suspects" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "NOT GUARANTEED: 6 suspected rows" in (tmp_path / "page.html").read_text(encoding="utf-8")
     again.save(tmp_path / "again.npz")
     assert str(load(tmp_path / "again.npz")).startswith("Not guaranteed")
     assert "guaranteed" not in found.at(0.0).summary().splitlines()[0]

@@ -167,7 +167,7 @@ def _comparison(header: dict[str, Any], arrays: dict[str, Array]) -> Comparison:
     if arrays or len(shapes) != 1 or len(results) != len(header["keys"]):
         raise ValueError("its tests contradict each other")
     compared = Comparison(classes, results)
-    _restore_without(compared, header, len(results))
+    _restore_without(compared, header.get("without", []), len(results))
     return compared
 
 
@@ -176,11 +176,11 @@ def _without(result: Estimate | Comparison) -> list[int]:
     return list(vars(result).get("_without", ()))
 
 
-def _restore_without(result: Estimate | Comparison, header: dict[str, Any], tests: int) -> None:
-    told = header.get("without", [])
-    if told and (len(told) != tests or not all(type(count) is int and count >= 0 for count in told)):
+def _restore_without(result: Estimate | Comparison, told: object, tests: int) -> None:
+    counts = told if isinstance(told, list) else [None]
+    if counts and (len(counts) != tests or not all(type(count) is int and count >= 0 for count in counts)):
         raise ValueError("what there is without its suspects cannot be")
-    vars(result).update({"_without": told} if told else {})
+    vars(result).update({"_without": counts} if counts else {})
 
 
 def _estimate(header: dict[str, Any], arrays: dict[str, Array]) -> Estimate:
@@ -219,7 +219,7 @@ def _estimate(header: dict[str, Any], arrays: dict[str, Array]) -> Estimate:
     names = dict(zip(suspects, arrays["suspect_names"].tolist(), strict=True)) if "suspect_names" in arrays else {}
     estimate.__dict__.update({name: arrays[name] for name in LAZY}, _arms=arms, _suspect_names=names)
     estimate.__dict__["_no_arms"] = str(header.get("no_arms", NO_ARMS))
-    _restore_without(estimate, header, 1)
+    _restore_without(estimate, header.get("without", []), 1)
     return estimate
 
 
