@@ -232,7 +232,7 @@ def test_it_says_what_it_is(tmp_path: Path) -> None:
     again.report(tmp_path / "page.html")
     assert "NOT GUARANTEED: 6 suspected rows" in (tmp_path / "page.html").read_text(encoding="utf-8")
     again.save(tmp_path / "again.npz")
-    assert str(load(tmp_path / "again.npz")).startswith("Not guaranteed")
+    assert str(load(tmp_path / "again.npz")).startswith("NOT GUARANTEED")
     assert "guaranteed" not in found.at(0.0).summary().splitlines()[0]
 
 

@@ -84,7 +84,7 @@ def features_of(wording: Wording, most: int = SHOWN) -> TextTable:
         auc = [f"{of[share][at]:.3f}" for share in ranked]
         last = _p_text(of[compared.column][at]), str(of["radius"][at]), survives
         rows.append((str(of["feature"][at]), value, interval, *auc, *last))
-    headings = ("feature", "estimate", "interval", *ranked, compared.heading, "radius", "survives")
+    headings = (wording.feature, "estimate", "interval", *ranked, compared.heading, "radius", "survives")
     return TextTable(headings, rows, "; ".join(note for mark, note in footnotes.items() if mark in marks))
 
 
@@ -98,7 +98,7 @@ def closest(wording: Wording) -> TextTable:
     features = closest_first(estimate, clean)[:CLOSEST]
     signs, names = signs_of(clean, features), estimate.names(features)
     none_bad = ", none bad" if clean is not estimate else ""
-    headings = ("feature", "side", "p", f"{wording.rule.compared.heading}{none_bad}", "selected up to")
+    headings = (wording.feature, "side", "p", f"{wording.rule.compared.heading}{none_bad}", "selected up to")
     sides, p, adjusted = {1.0: "up", -1.0: "down"}, clean.p_values, wording_of(clean).adjusted
     last = estimate.max_contamination[features]
     passes = np.where(np.isnan(last), "never", [percent(share) for share in last.tolist()]).tolist()
@@ -167,7 +167,7 @@ def _table_of_tests(result: Comparison, most: int, width: int, rest: str) -> lis
         (_cut(row["test"], width // 2), f"{row['n label']:,} / {row['n reference']:,}", f"{row['features']:,}")
         for row in rows[:most]
     ]
-    lines = aligned(TextTable(("test", "rows", "features"), shown), width)
+    lines = aligned(TextTable(("test", f"{tests[0].noun}s", f"{tests[0].feature}s"), shown), width)
     strongest = ["strongest first", *(row["strongest"] for row in rows)]
     out = [
         f"{line}  {textwrap.shorten(text, width - len(line) - 2, placeholder=' …')}".rstrip()

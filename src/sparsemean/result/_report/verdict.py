@@ -19,8 +19,10 @@ from sparsemean._fit.afterwards import FITTED, plan_at
 from sparsemean._fit.messages import DEPENDENT, NOT_GUARANTEED
 from sparsemean._fit.power import ASSUMED, CANNOT
 from sparsemean._stats.effects import PAIRS
+from sparsemean._stats.planning import bad_pairs, bad_rows
 from sparsemean._stats.row_scores import FEW, LABEL, LARGE, TOGETHER
 from sparsemean._util.checks import NAMED, count_of, list_names, pluralize, unit_name
+from sparsemean._util.plans import BadRows
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError, visible
 from sparsemean.result import Estimate
@@ -345,18 +347,18 @@ def _otherwise(tests: Sequence[Wording], family: Family, places: Sequence[int]) 
         said.append((those, counts, " (not guaranteed)" if counts else f"see without_suspects({given})"))
     least = max(min(test.plan.bad_shares) for test in tests) + TIED
     share = next((share for share in SHARES if share > least), None)
-    if share is not None and any(test.k for test in tests):
-        with suppress(InputError):  # of means, a scale from the same rows has no room for any that are wrong
+    means = first.estimate.mean_test or first.estimate.difference_test
+    halved = (
+        means is not None and means.rows is not None
+    )  # a scale from the same rows has no room for any that are wrong
+    if share is not None and any(test.k for test in tests) and not halved:
+        with suppress(InputError):  # so many pairs may be more than half
             counts, few = family.counts(share), first.plan.n_units < FEW_ROWS and len(tests) == 1
-            some, are = (
-                f"{percent(share)} of {'each group' if first.names else f'the {first.unit}s'}",
-                f"are {first.wrong.several}",
-            )
-            if few and (again := family.at(share)):
-                some, are = again[places[0]].bad, again[places[0]].wrong.so_many
-            wrong = (
-                f"If any {some} {are}: " if first.rule.all_shares else f"With {some} taken as {first.wrong.several}: "
-            )
+            many = _so_many(first, share) if few and not first.plan.rest else None
+            some = f"{percent(share)} of {'each group' if first.names else f'the {first.unit}s'}"
+            some, are = (some, f"are {first.wrong.several}") if many is None else (many.bad, many.wrong.so_many)
+            with_some = f"With {some} taken as {first.wrong.several}: "
+            wrong = f"If any {some} {are}: " if first.rule.all_shares else with_some
             last, strong = float(np.max(first.estimate.max_contamination[first.estimate.support], initial=0.0)), ""
             if len(tests) == 1 and not counts[places[0]] and last > least:
                 each = " and ".join(f"{int(last * n + TIED):,} of {n:,}" for n in first.sizes) if few else percent(last)
@@ -368,6 +370,15 @@ def _otherwise(tests: Sequence[Wording], family: Family, places: Sequence[int]) 
         for _, counts, _ in said
     ]
     return "   ".join(f"{words}{number}{after}." for (words, _, after), number in zip(said, told, strict=True))
+
+
+def _so_many(wording: Wording, share: float) -> Wording:
+    """Return the same words with such a share of wrong rows."""
+    plan, sizes = wording.plan, wording.sizes
+    bad = [bad_rows(n, share) for n in sizes] if not wording.estimate.paired else [bad_pairs(sizes[0], (share, share))]
+    return replace(
+        wording, plan=replace(plan, bad_rows=sum(bad), bad_by_group=BadRows(bad[1], bad[0]) if plan.sizes else None)
+    )
 
 
 # Who is suspicious, and why.
