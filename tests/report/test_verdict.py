@@ -107,7 +107,7 @@ def test_kinds_of_suspects_are_told_apart(clean: Estimate) -> None:
     assert rows == (
         "Suspicious rows: 0, 1 (counted from 0) — they deviate in the same direction, mainly in features 7, 3. "
         "Unusual row: 3 (11, 12, …) (counted from 0) — it is far off in a few features. "
-        "Unusual row: 2 (counted from 0) — it is large in most features, and was kept."
+        "Unusual row: 2 (counted from 0) — it is large in most features and was kept."
     )
     _, assumed, _, rows = lines(judged(clean, (LARGE,) * 5))
     assert assumed == ("This assumes that no row is wrong. The 5 below are unusual, but were not counted as wrong.")

@@ -348,9 +348,7 @@ def _otherwise(tests: Sequence[Wording], family: Family, places: Sequence[int]) 
     least = max(min(test.plan.bad_shares) for test in tests) + TIED
     share = next((share for share in SHARES if share > least), None)
     means = first.estimate.mean_test or first.estimate.difference_test
-    halved = (
-        means is not None and means.rows is not None
-    )  # a scale from the same rows has no room for any that are wrong
+    halved = means is not None and means.rows is not None  # such a scale has no room for any row that is wrong
     if share is not None and any(test.k for test in tests) and not halved:
         with suppress(InputError):  # so many pairs may be more than half
             counts, few = family.counts(share), first.plan.n_units < FEW_ROWS and len(tests) == 1
@@ -376,9 +374,8 @@ def _so_many(wording: Wording, share: float) -> Wording:
     """Return the same words with such a share of wrong rows."""
     plan, sizes = wording.plan, wording.sizes
     bad = [bad_rows(n, share) for n in sizes] if not wording.estimate.paired else [bad_pairs(sizes[0], (share, share))]
-    return replace(
-        wording, plan=replace(plan, bad_rows=sum(bad), bad_by_group=BadRows(bad[1], bad[0]) if plan.sizes else None)
-    )
+    by_group = BadRows(bad[1], bad[0]) if plan.sizes else None
+    return replace(wording, plan=replace(plan, bad_rows=sum(bad), bad_by_group=by_group))
 
 
 # Who is suspicious, and why.
@@ -391,8 +388,8 @@ WORDS_OF_KINDS = {
     FEW: ("unusual", "it is far off in a few {feature}s", "they are far off in a few {feature}s"),
     LARGE: (
         "unusual",
-        "it is large in most {feature}s, and was kept",
-        "they are large in most {feature}s, and were kept",
+        "it is large in most {feature}s and was kept",
+        "they are large in most {feature}s and were kept",
     ),
 }
 """What suspects of each kind are called, and what one of them and several do, in the order in which they are told."""
@@ -413,11 +410,8 @@ def _suspicious(tests: Sequence[Wording], suspects: Mapping[int, _Suspect]) -> s
 
 def _of_kind(first: Wording, suspects: Mapping[int, _Suspect]) -> str:
     """Name the suspects of one kind, and say what each or all of them do."""
-    units, reasons, kind = (
-        first.estimate.units,
-        [each.reasons for each in suspects.values()],
-        next(iter(suspects.values())).kind,
-    )
+    units, reasons = first.estimate.units, [each.reasons for each in suspects.values()]
+    kind = next(iter(suspects.values())).kind
     number, of = len(suspects), ""
     if units is not None and not first.names:  # the rows of subjects
         number, of = np.unique(units[list(suspects)]).size, f" ({pluralize(len(suspects), 'row')})"
