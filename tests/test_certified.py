@@ -134,8 +134,8 @@ def test_skewed_noise_is_noticed() -> None:
 @pytest.mark.parametrize(
     ("n", "epsilon", "part"),
     [
-        (12, 0.0, "12 rows cannot show an effect in any of 500 features, whatever the data. The smallest"),
-        (60, 0.45, "60 rows, 27 of them assumed bad, cannot show an effect in any of 500 features, whatever"),
+        (12, 0.0, "12 samples cannot show an effect in any of 500 features, whatever the data.\nThe smallest"),
+        (60, 0.45, "60 samples, 27 of them assumed bad, cannot show an effect in any of 500 features, whatever"),
     ],
 )
 def test_nothing_can_be_certified_is_said(n: int, epsilon: float, part: str) -> None:
@@ -150,11 +150,10 @@ def test_nothing_selected_says_what_would_be() -> None:
     X[:, 0] += 0.8
     result = sparse_mean(X, contamination=0.2, random_state=0)
     assert result.support.size == 0
-    share = f"{100 * result.max_contamination[0]:.3g}\N{NO-BREAK SPACE}%"
-    assert f"1 would be selected with up to {share} bad rows: feature 0." in result.summary()
+    assert result.max_contamination[0] > 0
+    assert "If no row is wrong: 1." in result.summary().splitlines()
     nothing = sparse_mean(X[:, 1:], contamination=0.0, random_state=0)
-    smallest = f"has adjusted p = {nothing.p_adjusted.min():.2g}."
-    assert smallest in nothing.summary().splitlines()[1]
+    assert f", adjusted p {nothing.p_adjusted.min():.2g})." in nothing.summary().splitlines()[0]
 
 
 def test_paper_buckets_with_an_error_rate() -> None:

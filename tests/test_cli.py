@@ -37,7 +37,7 @@ def test_fit_prints_shape_table_sentence_and_time(csv: Path, capsys: pytest.Capt
     assert "data.csv: 300 rows × 30 columns" in out
     for name in ("metric_0", "metric_1", "metric_3"):
         assert name in out
-    assert out.splitlines()[1].startswith("3 of 30 features have a mean other than 0 (2 up, 1 down), provided that")
+    assert out.splitlines()[1] == "3 of 30 features have a mean other than 0 (2 above, 1 below)."
     assert "-v adds details" in out
     assert "Details" not in out
     assert "Seed" not in out
@@ -100,9 +100,9 @@ def test_nothing_selected_is_status_0_and_said(tmp_path: Path, capsys: pytest.Ca
     np.save(tmp_path / "x.npy", np.random.default_rng(0).standard_normal((200, 9)))
     run("fit", tmp_path / "x.npy")
     out = capsys.readouterr().out
-    assert "None of 9 features can be said to have a mean other than 0, even if no row is" in out
-    assert out.count("not even at 0") == 9
-    assert "would be found with" in out
+    assert "No feature clearly has a mean other than 0 (9 tested; strongest: feature " in out
+    assert out.count("never") == 9
+    assert "200 rows show a mean of about " in out
     assert max(map(len, out.splitlines())) <= 80
 
 
@@ -210,8 +210,8 @@ def test_demo_shows_verdict_table_and_suspects_and_writes_a_report(
     run("demo")
     out = capsys.readouterr().out
     words = out.replace("\n", " ")
-    assert "125 rows × 12,625 columns 10 of 12,625 features differ" in words
-    assert "4 rows contradict their label: 04016, 36002, 22010, 26003." in words
+    assert "125 rows × 12,625 columns 10 of 12,625 probes differ between M and F (9 higher, 1 lower in M)." in words
+    assert "Suspicious samples: 04016, 36002, 22010, 26003 — they look like the other group." in words
     assert "36002 (38446_at, " in words  # a man with XIST, by his label
     assert "6 of them are in the table" in words
     assert max(len(line) for line in out.splitlines()) <= 80

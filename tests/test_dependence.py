@@ -26,7 +26,7 @@ from command import expect as run
 from conftest import Claims
 
 Draw = Callable[[np.random.Generator, int, int], np.ndarray]
-DEPENDENT = "LOOK DEPENDENT: neighbours are alike"
+DEPENDENT = "are not independent"
 
 
 def correlated(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
@@ -121,8 +121,8 @@ def alarms(found: Estimate) -> list[str]:
 def test_a_fit_says_so_first_and_names_the_way_out() -> None:
     X = of_subjects(np.random.default_rng(0), 500, 30)
     found = sparse_mean(X)
-    assert found.status.messages[0].startswith(f"rows {DEPENDENT} (z = ")
-    assert found.status.messages[0].endswith("; if some are of one subject, name it with groups= (--subject)")
+    assert found.status.messages[0].startswith("neighbouring rows are alike (z = ")
+    assert "Rows of one subject? Pass groups= (--subject)." in found.status.messages[0]
     assert not alarms(sparse_mean(X, screen_rows=False))
     assert not alarms(sparse_mean(X, groups=np.arange(500) // 5))
     assert not alarms(sparse_mean(X[np.random.default_rng(0).permutation(500)]))
@@ -144,7 +144,7 @@ def test_means_alone_and_bad_rows_in_a_block_are_no_dependence() -> None:
 def test_subjects_in_order_are_judged_by_their_means() -> None:
     X = np.repeat(series(np.random.default_rng(0), 300, 40, 0.4), 2, axis=0)
     (note,) = alarms(sparse_mean(X, groups=np.arange(600) // 2))
-    assert note.startswith("subjects LOOK DEPENDENT")
+    assert note.startswith("neighbouring subjects are alike (z = ")
     assert "--subject" not in note
 
 
@@ -172,8 +172,8 @@ def test_subjects_of_one_sample_on_the_command_line(donors: Path, capsys: pytest
     run("fit", donors, "--subject", "donor", "-e", "0.05", "-v")
     shown = " ".join(capsys.readouterr().out.split())
     assert "even if any 3 of the 60 subjects are wrong" in shown
-    assert "from 300 rows; 3 of the 60 subjects may be bad" in shown
-    assert "DEPENDENT" not in shown
+    assert "from 300 rows; 3 of the 60 subjects may be wrong" in shown
+    assert DEPENDENT not in shown
     frame = pd.read_csv(donors)
     expected = sparse_mean(frame.drop(columns="donor"), groups=frame["donor"])
     run("fit", donors, "--subject", "donor", "--json")
@@ -186,7 +186,7 @@ def test_subjects_of_one_sample_on_the_command_line(donors: Path, capsys: pytest
 def test_an_id_that_repeats_is_told_with_the_option(donors: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run("fit", donors, "--id", "donor")
     shown = " ".join(capsys.readouterr().out.split())
-    assert "Note: rows LOOK DEPENDENT: neighbours are alike (z = " in shown
+    assert "Neighbouring rows are alike (z = " in shown.partition("adjusted")[0]
     assert "column 'donor' has 60 values for 300 rows; give it as groups= (--subject donor)" in shown
 
 
@@ -433,4 +433,4 @@ def test_a_sorted_file_on_the_command_line(tmp_path: Path, capsys: pytest.Captur
     run("fit", tmp_path / "sorted.csv")
     shown = " ".join(capsys.readouterr().out.split())
     assert "Note: rows are sorted by column age; apart from that neighbouring rows are not alike" in shown
-    assert "DEPENDENT" not in shown
+    assert DEPENDENT not in shown

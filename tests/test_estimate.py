@@ -114,14 +114,12 @@ def test_other_data_are_refused(estimate: Estimate) -> None:
 def test_summary_says_what_was_done(estimate: Estimate) -> None:
     text = estimate.summary()
     assert text.startswith(
-        "4 of 100 features were selected (2 up, 2 down) by the paper’s rule, which has no error rate."
+        "4 of 100 features were selected (2 above, 2 below) by the paper’s rule, which has no error rate."
     )
-    for part in ("600 rows", "60 of the 600 rows may be bad", "0.584", "no stated error rate"):
+    for part in ("600 rows", "60 of the 600 rows may be wrong", "0.584", "no stated error rate"):
         assert part in text
     one = sparse_mean(DATA.X[:, :1], random_state=0, **PRESET)
-    assert one.summary().startswith("1 of 1 feature was selected (up) by")
+    assert one.summary().startswith("1 of 1 feature was selected (above) by")
     none = sparse_mean(DATA.X[:, 4:], contamination=0.1, random_state=0)
-    assert none.summary().startswith(
-        "None of 96 features can be said to have a mean other than 0, if any 60 of the 600"
-    )
+    assert none.summary().startswith("No feature clearly has a mean other than 0 if any 60 of the 600")
     assert len(none.table()) == 0

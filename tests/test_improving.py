@@ -279,7 +279,7 @@ def test_subjects_are_judged_and_counted_as_such() -> None:
         assert np.unique(rows.weights[subject == SUBJECTS]).size == 1
     assert set(SUBJECTS[rows.suspects]) == set(range(9))
     assert "9 of 150 subjects contradict the rest" in result.status.screening
-    assert "from 300 rows; 9 of the 150 subjects may be bad" in result.summary()
+    assert "from 300 rows; 9 of the 150 subjects may be wrong" in result.summary()
     np.testing.assert_allclose(result.mean[:3], auto(means[9:, :3], 0.0).mean, rtol=1e-6)
     alone = fit(X, contamination=0.06, groups=SUBJECTS, screen_rows=False, refine="median")
     np.testing.assert_allclose(alone.mean[:3], np.median(means[:, :3], axis=0), rtol=1e-9)

@@ -380,12 +380,12 @@ def test_words_say_what_is_assumed(table: np.ndarray) -> None:
     found = sparse_mean(table, selection="maxt", contamination=0)
     said = guarantees_of(wording_of(found))
     assert "as long as whole rows of false features are symmetric" in said.guaranteed[0]
-    assert TOGETHER.format(unit="row") in said.assumed
+    assert TOGETHER.format(unit="sample") in said.assumed
     assert not any("Radius" in sentence for sentence in said.guaranteed)
     assert any("a single one can undo a t" in sentence for sentence in said.not_guaranteed)
     assert "adjusted p-values are from 9,999 random sign flips of whole rows, seed 0: near 0.05" in found.summary()
     assert "their standard error is 0.0022" in found.summary()
-    assert "by signed ranks, and t under common sign flips, from 40 rows" in found.summary()
+    assert "by signed ranks, and t under common sign flips, from 40 samples" in found.summary()
     small = sparse_mean(table[:12], selection="maxt")
     exact = "adjusted p-values are exact, from all 2,048 sign flips of whole rows; they are of t"
     assert any(message.startswith(exact) for message in small.status.messages)
@@ -394,7 +394,7 @@ def test_words_say_what_is_assumed(table: np.ndarray) -> None:
     assert few.status.messages[0].startswith("no feature can be selected: there are so few sign flips")
     assert "0.062" in few.status.messages[0]
     groups = SparseMeanDifference(selection="maxt", contamination=0).fit(table, np.arange(40) % 2).result_
-    assert TOGETHER.format(unit="row") in guarantees_of(wording_of(groups)).assumed
+    assert TOGETHER.format(unit="sample") in guarantees_of(wording_of(groups)).assumed
     four = SparseMeanDifference(selection="maxt", contamination=0, level=0.2).fit(table[:6], np.arange(6) % 2).result_
     assert "exact, from all 20 permutations" in " ".join(four.status.messages)
 

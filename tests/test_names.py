@@ -19,7 +19,7 @@ from sparsemean._fit.write import write
 from sparsemean._util.files import write_csv
 from sparsemean.errors import CONTROLS, visible
 from sparsemean.result._report import page as report_page
-from sparsemean.result._report.page import HERE, page_data, page_wording
+from sparsemean.result._report.page import HERE, page_data, page_wordings
 from sparsemean.result._report.summary import as_html
 
 from command import expect
@@ -188,7 +188,7 @@ def test_the_script_of_the_page_knows_the_same_characters() -> None:
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node.js runs the script of the page")
 def test_what_the_page_would_download_is_what_is_written(tmp_path: Path) -> None:
     est = sm.SparseMean().fit(frame()).result_
-    data = page_data(page_wording(est))
+    data = page_data(*page_wordings(est))
     write(est, tmp_path / "out.csv")
     parts = {name: (HERE / f"{name}.js").read_text(encoding="utf-8") for name in ("base", "download")}
     start = "const document = { getElementById: () => ({ textContent: require('fs').readFileSync(0, 'utf8') }) };"

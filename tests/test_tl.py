@@ -330,7 +330,7 @@ def test_donors_of_one_side_are_left_out_aloud() -> None:
     with pytest.warns(UserWarning, match=r"^8 donors \(d0, d1, d2, …\) have cells on one side only: left out, as 16"):
         result = tl.rank_genes_groups(adata, "kind", donors="donor")
     assert result.status.messages[0].startswith("8 donors")
-    assert "no subject is bad" in result.summary()
+    assert "no donor is wrong" in result.summary()
     part = adata[~alone].copy()
     tl.rank_genes_groups(part, "kind", donors="donor")
     np.testing.assert_allclose(by_gene(part, "delta", "b"), by_gene(adata, "delta", "b"), atol=0.5)  # other draws
@@ -363,15 +363,15 @@ def test_a_tiny_donor_does_not_cost_the_others_their_cells() -> None:
 def test_too_few_donors_are_told_what_helps() -> None:
     adata = nested(6)
     said = tl.rank_genes_groups(adata, "ill", donors="donor").summary()
-    assert said.startswith("3 against 3 subjects cannot show a difference in any of 20 features, whatever the data.")
-    assert "The smallest p they can give is 0.1; 0.0025 is needed. 6 against 6 subjects could. With fewer" in said
+    assert said.startswith("3 against 3 donors cannot show a difference in any of 20 genes, whatever the data.")
+    assert "The smallest p they can give is 0.1; 0.0025 is needed. 6 against 6 donors could. With fewer" in said
     with pytest.raises(
         InputError, match="donors must name two subjects or more of each class: got one subject of class 'no'"
     ):
         tl.rank_genes_groups(adata[:40].copy(), "ill", donors="donor")
     adata.obs["kind"] = np.arange(adata.n_obs) % 2
     few = tl.rank_genes_groups(adata, "kind", donors="donor")
-    assert few.summary().startswith("6 subjects cannot show an effect in any of 20 features, whatever the data.")
+    assert few.summary().startswith("6 donors cannot show an effect in any of 20 genes, whatever the data.")
     said = tl.rank_genes_groups(nested(8), "ill", donors="donor").summary()
     assert said.startswith("4 against 4 subjects cannot show")
     assert "limma or DESeq2 for genes" in said

@@ -40,6 +40,10 @@ def test_the_slider_moves_table_volcano_and_forest(wide: Path, wide_estimate: Es
     left = left[left["max_contamination"] >= stop["share"] - 1e-12]
     assert 0 < len(left) == stop["n"] < 200
     expect(said).to_contain_text(f"{stop['n']} of 20,000 features at ")
+    assert [text.strip() for text in page.locator("#verdict p").all_inner_texts()] == [
+        line.replace("   ", " ") for line in stop["verdict"]
+    ]
+    assert stop["verdict"][0].startswith(f"{stop['n']} of 20,000 features ")
     assert slider.get_attribute("aria-valuetext") == said.inner_text()
     assert names(page) == left["feature"].tolist()
     assert page.locator("#forest svg .label").count() == stop["n"]

@@ -62,8 +62,8 @@ def test_one_paragraph_says_the_family_the_numbers_and_the_promise_once(several:
     assert lines[-1].startswith("Details: Together they are one family of 90 hypotheses")
     found = len({feature for each in several.results.values() for feature in each.support.tolist()})
     assert lines[0].replace("\N{NO-BREAK SPACE}", " ") == (
-        f"{found} of 30 features differ in some of 3 tests, each label against the rest "
-        f"(B: {sizes[0]}, NK: {sizes[1]}, <T>: {sizes[2]}), even if 5 % of each group is wrong."
+        f"{found} of 30 features differ between groups, each against all others "
+        f"(B: {sizes[0]}, NK: {sizes[1]}, <T>: {sizes[2]}), even if any 5 % of each group are wrong, as asked."
     )
     assert "; a wrong label costs one row in each group" in said
     assert "all labels share one distribution" in said
@@ -140,7 +140,7 @@ def test_pairs_and_a_reference_are_called_by_name(several: Several) -> None:
     named = {("a", "b"): ("b", "a"), ("a", "c"): ("c", "a"), ("b", "c"): ("c", "b")}
     plan = replace(one.plan, rest=False)
     pairs = Several({key: changed(one, plan=plan, class_names=np.array(names)) for key, names in named.items()})
-    assert "labels pair by pair" in summary.summary(pairs)
+    assert "between groups, pair by pair" in summary.summary(pairs)
     assert f"a against b: {one.support.size}, a against c" in summary.summary(pairs)
     against = Several({key: changed(one, plan=plan, class_names=np.array(["control", key])) for key in "xy"})
-    assert "each other label against control" in summary.summary(against)
+    assert "each against control" in summary.summary(against)

@@ -15,7 +15,7 @@ from sparsemean.result._report.plot_data import count_on_grid
 
 
 def content_of(estimate: Estimate, **names: Any) -> dict[str, Any]:
-    return page.page_data(page.page_wording(estimate, **names))
+    return page.page_data(page.page_wordings(estimate, **names)[0])
 
 
 def back(values: list[Any]) -> list[float]:

@@ -17,7 +17,10 @@ def test_the_strongest_features_are_shown_with_their_numbers_and_names_stay_text
     assert "<b>" not in shown
     first = result.table().iloc[0]
     assert f"{first.estimate:.4g}" in shown
-    assert f"<p><strong>{result.support.size} of 40 features have a mean other than 0 (15 up, 1 down)," in shown
+    assert (
+        f"<p><strong>{result.support.size} of 40 features have a mean other than 0 (15 above, 1 below).</strong>"
+        in shown
+    )
     assert "… and 4 more in" in shown
     assert shown.count("<tr") == 13
 
@@ -25,10 +28,10 @@ def test_the_strongest_features_are_shown_with_their_numbers_and_names_stay_text
 def test_nothing_selected_is_said() -> None:
     result = sparse_mean(np.random.default_rng(0).standard_normal((200, 5)), random_state=0)
     shown = result._repr_html_()
-    assert "None of 5 features can be said to have a mean other than 0" in shown
+    assert "No feature clearly has a mean other than 0 (5 tested; strongest: " in shown
     assert shown.count("<tr") == 6
     assert f"{result.p_adjusted.min():.2g}" in shown
-    assert "would be found with a chance of" in shown
+    assert "200 rows show a mean of about " in shown
 
 
 def test_the_estimator_shows_itself_as_those_of_scikit_learn_do() -> None:

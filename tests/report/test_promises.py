@@ -38,13 +38,13 @@ def test_holm_promises_no_false_feature_against_the_planned_bad_rows(estimate: E
 def test_the_seed_is_spoken_of_where_buckets_select(made: Bunch, estimate: Estimate) -> None:
     guaranteed, assumed, _ = words(estimate)
     assert "seed" not in guaranteed + assumed
-    assert "Tested: 40 features by signed ranks, from 400 rows; 20 of the 400 rows may be bad." in estimate.summary()
+    assert "Tested: 40 features by signed ranks, from 400 rows; 20 of the 400 rows may be wrong." in estimate.summary()
     by_signs = sparse_mean(made.X, contamination=0.05, test="buckets", random_state=0)
     guaranteed, assumed, _ = words(by_signs)
     assert "someone who knows the data and the seed" in guaranteed
     assert f"the best of 20 seeds selects a false feature with probability {SHOPPED:g}" in assumed
     assert "Tested: 40 features by signs of buckets of 1, 2 and 4 rows, from 400 rows" in by_signs.summary()
-    said = dict(page.settings(page.page_wording(by_signs)))
+    said = dict(page.settings(page.page_wordings(by_signs)[0]))
     assert (said["Test"], said["bucket_sizes"]) == ("signs of buckets of 1, 2 and 4 rows", "1, 2, 4")
 
 
@@ -117,7 +117,7 @@ def test_features_after_screening_are_not_promised(attacked: Estimate, nothing: 
 
 
 def test_all_settings(estimate: Estimate) -> None:
-    said = dict(page.settings(page.page_wording(estimate)))
+    said = dict(page.settings(page.page_wordings(estimate)[0]))
     assert (said["random_state"], said["level"], said["null"]) == ("0", "0.05", "0")
     assert said["contamination"].startswith("20 of the 400 rows (5")
     assert said["Test"] == estimate.status.test == "signed ranks"

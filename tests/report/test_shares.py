@@ -11,11 +11,14 @@ from sparsemean import Estimate, SparseMeanDifference, load, sparse_mean
 from sparsemean._util.checks import Bunch
 from sparsemean._util.records import FloatArray
 from sparsemean.result._report import page
-from sparsemean.result._report.plot_data import MOST_STOPS, MOST_VALUES, DecidedAgain, stops_of
+from sparsemean.result._report.plot_data import MOST_STOPS, MOST_VALUES, stops_of
+from sparsemean.result._report.verdict import Family, verdict
+from sparsemean.result._report.wording import wordings_of
+from sparsemean.result.comparison import Comparison
 
 
 def content_of(estimate: Estimate) -> dict[str, Any]:
-    return page.page_data(page.page_wording(estimate))
+    return page.page_data(page.page_wordings(estimate)[0])
 
 
 def numbers(values: list[Any]) -> FloatArray:
@@ -100,10 +103,25 @@ def test_stops_are_few_and_begin_at_none(estimate: Estimate) -> None:
 
 def test_tests_of_one_family_are_decided_once() -> None:
     _, _, results = family()
-    again = DecidedAgain(stops_of(list(results.values()), 5))
-    for estimate in results.values():
-        page.page_data(page.page_wording(estimate), tests=3, again=again)
-    assert len(again.known) <= 5
+    result = Comparison(np.array(list(results)), results)
+    tests, stops = wordings_of(result), stops_of(list(results.values()), 5)
+    again = Family(result, tests, stops)
+    for wording in tests:
+        page.page_data(wording, tests=3, family=again)
+    assert set(again.known) <= {*stops, 0.0, 0.05, 0.1, 0.2}
+
+
+def test_the_verdict_follows_the_slider(estimate: Estimate) -> None:
+    shares = content_of(estimate)["shares"]
+    (fit,) = (stop for stop in shares if stop["fit"])
+    assert tuple(fit["verdict"]) == verdict(estimate)
+    for stop in shares:
+        again = estimate if stop["fit"] else estimate.at(stop["share"])
+        assert stop["verdict"][0].startswith(f"{again.support.size} of 40 features ")
+        assert again.support.size == stop["n"]
+        if not stop["fit"]:
+            assert list(stop["verdict"][:-1]) == list(verdict(again))[:-1]  # the last line is of suspects
+    assert len({stop["verdict"][0] for stop in shares}) > 3
 
 
 def test_where_none_is_selected_the_strongest_are_listed(nothing: Estimate) -> None:

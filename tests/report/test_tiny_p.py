@@ -11,16 +11,21 @@ import numpy as np
 import pytest
 
 from sparsemean import Estimate, SparseMeanDifference, sparse_mean
-from sparsemean.result._report.page import HERE, page_data, page_of, page_wording
-from sparsemean.result._report.summary import selected
+from sparsemean.result._report.page import HERE, page_data, page_of, page_wordings
+from sparsemean.result._report.summary import features_of
+from sparsemean.result._report.verdict import verdict
 from sparsemean.result._report.wording import wording_of
 
 SCRIPTS = ("base", "state", "numbers", "axes", "plot", "table", "share", "volcano")
 STUB = """
-const element = () => ({ setAttribute() {}, append(...parts) { this.parts.push(...parts); }, parts: [], value: "" });
+const element = () => ({
+  setAttribute() {}, append(...parts) { this.parts.push(...parts); }, replaceChildren(...parts) { this.parts = parts; },
+  parts: [], value: "", style: {},
+});
+const elements = {};
 const document = {
   getElementById: () => ({ textContent: require("fs").readFileSync(0, "utf8") }),
-  createElement: element, createElementNS: element, querySelector: element,
+  createElement: element, createElementNS: element, querySelector: (name) => (elements[name] ??= element()),
 };
 """
 
@@ -48,18 +53,18 @@ def value_of(text: str) -> float:
 
 def test_page_data_and_table_have_the_power_of_ten(tiny: Estimate) -> None:
     assert -430 < tiny.log10_p[0] < -390
-    content = page_data(page_wording(tiny))
+    content = page_data(*page_wordings(tiny))
     np.testing.assert_allclose(np.array(content["log10_p"])[:2], tiny.log10_p[:2], atol=6e-5)
     page = page_of(tiny)
     p, adjusted, q = re.findall(r'<td class="p(?: extra)?">(.*?)</td>', page)[:3]
     assert value_of(p) == pytest.approx(tiny.log10_p[0], abs=0.03)
     assert adjusted == q == "&lt; 10⁻³⁰⁰"
-    (first, _) = selected(wording_of(tiny), 2).rows
+    (first, _) = features_of(wording_of(tiny), 2).rows
     assert (first[0], first[-3]) == ("0", "< 1e-300")
 
 
 def test_stops_of_the_slider_go_as_far(tiny: Estimate) -> None:
-    stops = page_data(page_wording(tiny))["shares"]
+    stops = page_data(*page_wordings(tiny))["shares"]
     assert isinstance(stops, list)
     for stop in stops:
         if not stop["fit"]:
@@ -77,20 +82,23 @@ def test_the_volcano_plot_goes_as_far(tiny: Estimate) -> None:
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node.js runs the script of the page")
 def test_scripts_write_the_same_numbers_and_their_volcano_goes_as_far(tiny: Estimate) -> None:
-    data = page_data(page_wording(tiny))
+    data = page_data(*page_wordings(tiny))
     parts = [(HERE / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
     end = """
     const texts = (each) => (typeof each === "string" ? [each] : (each.parts || []).flatMap(texts));
     moveTo(FIT);
     const told = [[0, 1].map(cellOf.p_value), texts(drawVolcano(600).svg)];
+    const verdicts = [texts(find("#verdict"))];
     moveTo(0);
-    console.log(JSON.stringify([...told, column.log10_p || null, cellOf.p_value(0)]));
+    verdicts.push(texts(find("#verdict")));
+    console.log(JSON.stringify([...told, column.log10_p || null, cellOf.p_value(0), verdicts]));
     """
     done = subprocess.run(
         ["node", "-e", "\n".join((STUB, *parts, end))], input=json.dumps(data), capture_output=True, text=True
     )
     assert done.stderr == ""
-    (first, second), texts, logs, moved = json.loads(done.stdout)
+    (first, second), texts, logs, moved, verdicts = json.loads(done.stdout)
+    assert verdicts == [list(verdict(tiny)), list(verdict(tiny.at(0.0)))]
     page = page_of(tiny)
     assert f">{first}</td>" in page
     assert f">{second}</td>" in page

@@ -58,11 +58,12 @@ def demo() -> None:
     from sparsemean._fit.two_sample import compare
     from sparsemean.result._report.verdict import worst_first
     from sparsemean.result._report.wording import wording_of
+    from sparsemean.result.comparison import called, tests_of
 
     began, data = time.perf_counter(), datasets.load_all_sex()
     table = replace(as_table(data.X, data.features), row_names=as_names(data.samples))
     with progressing("Comparing", quiet=False) as progress:
-        (estimate,) = compare(table, data.y, progress=progress).results.values()
+        (estimate,) = tests_of(called(compare(table, data.y, progress=progress).result, "sample", "probe"))
     report(estimate, "Gene expression (log2), men against women", time.perf_counter() - began)
     echo("")
     print_sentence(worst_first(wording_of(estimate)))

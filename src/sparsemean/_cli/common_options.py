@@ -132,12 +132,12 @@ def report(
 
 def heading(estimate: Estimate | Comparison, title: str) -> str:
     """Return the line that says what was read."""
-    from sparsemean.result._report.wording import wording_of
     from sparsemean.result.comparison import tests_of
 
     one = tests_of(estimate)[0]
-    units = f"{wording_of(one).unit}s" if one.class_names is not None else "rows"
-    return f"{visible(title)}: {one.plan.n_rows:,} {units} × {one.plan.n_features:,} columns"
+    return (
+        f"{visible(title)}: {one.plan.n_rows:,} {'pairs' if one.paired else 'rows'} × {one.plan.n_features:,} columns"
+    )
 
 
 def print_details(estimate: Estimate | Comparison, table: Table, opened: float) -> None:

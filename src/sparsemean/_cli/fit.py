@@ -101,6 +101,8 @@ NEARLY_ALL, MANY = 0.8, 10
     "--scorecard", type=click.Path(), metavar="FILE.csv",
     help="Write both arms of an experiment metric by metric, with lift, interval and verdict, and print that.",
 )  # fmt: skip
+@click.option("--unit", metavar="NOUN", help="What a row is called: patient  [default: row; sample below 100].")
+@click.option("--feature", metavar="NOUN", help="What a column is called: gene  [default: feature].")
 @click.option("--all", "every", is_flag=True, help="Write every feature to --out and --json, not the selected only.")
 @click.option("--overwrite", is_flag=True, help="Allow --out to be the .h5ad file that is read.")
 @common_options.output_options
@@ -129,6 +131,7 @@ def fit_command(
     .npz, .h5ad, .zarr or .h5; - reads text from standard input.
     """
     from sparsemean._data import open_file
+    from sparsemean.result.comparison import called
 
     if quiet and verbose:
         raise InputError("--quiet", "be left out with --verbose", "both")
@@ -154,7 +157,9 @@ def fit_command(
         if dask is not None:
             table = stack.enter_context(_spread(table, file, wanted, quiet, dask))
         with progressing("Fitting" if wanted.group is None else "Comparing", quiet) as progress:
+            nouns = options.pop("unit"), options.pop("feature")
             estimate = _estimate(table, wanted, options, progress)
+            estimate = called(estimate, *nouns) if any(nouns) else estimate
         table.check_unchanged()
         card = None
         if scorecard is not None:

@@ -28,7 +28,7 @@ OF_T = "they are of t, which a few far values weaken, while p-values and estimat
 """What is to be known of `selection="maxt"` where both are seen."""
 AT_NULL = "as many of their values are equal"
 """Why a selected feature may have no interval."""
-DEPENDENT = "LOOK DEPENDENT"
+DEPENDENT = "are not independent"
 """What rows do whose neighbours are alike: then nothing holds."""
 INNER = 2.563
 """Standard deviations between the first and the last tenth of normal values."""
@@ -235,10 +235,10 @@ def of_dependence(z: float, keys: SortKeys | None, units: IntArray | None, table
         return names
     named_already = names or units is not None
     if keys is None:
-        advice = "" if named_already else "; if some are of one subject, name it with groups= (--subject)"
+        advice = "" if named_already else f"{unit.capitalize()}s of one subject? Pass groups= (--subject). "
         alarm = (
-            f"{unit}s {DEPENDENT}: neighbours are alike (z = {z:.1f}, by chance below {ALARM:g}), so no "
-            f"error rate, p-value or interval holds{advice}"
+            f"neighbouring {unit}s are alike (z = {z:.1f}, by chance below {ALARM:g}): they {DEPENDENT}, and no error "
+            f"rate, p-value or interval holds. {advice}Sorted by time? Average over days first"
         )
         return [alarm, *names]
     column, there = ("column", "there") if keys.columns.size == 1 else ("columns", "in all of these")

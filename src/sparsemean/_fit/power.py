@@ -91,6 +91,8 @@ def rows_needed(
 
 CANNOT = "cannot show"
 """What the sentence has that says so."""
+ASSUMED = "of them assumed bad"
+"""What it has where it rests on a number of bad rows."""
 MODELS = "With fewer {unit}s a model of the noise may do: limma or DESeq2 for genes, elsewhere a t-test"
 
 
@@ -106,7 +108,7 @@ def impossible(plan: Plan, unit: str = "row", strata: Sequence[GroupSizes] = ())
         return []
     who, effect = f"{_against(_sizes_of(plan))} {unit}s", "a difference" if plan.sizes else "an effect"
     assumed = _against(plan.bad if plan.sizes else plan.bad[1:], " and ")
-    bad = f", {assumed} of them assumed bad," if plan.bad_rows else ""
+    bad = f", {assumed} {ASSUMED}," if plan.bad_rows else ""
     some = f"any of {plan.n_features:,} features" if plan.n_features > 1 else "the feature"
     tests = f" in any of {plan.n_tests} tests" if plan.n_tests > 1 else ""
     whatever = "even if the groups do not overlap" if plan.sizes and plan.bad_rows else "whatever the data"
@@ -135,7 +137,8 @@ def _what_could(able: Power, smallest: float, unit: str) -> str:
         last = able.survivable_share()
         most = _against([bad_rows(n, last) for n in sizes], " and ")
         named = math.floor(1e4 * last) / 1e4  # rounded up it would be a row more
-        return f"They could with at most {most} bad (contamination {named:g}); {share} it takes {more} {unit}s"
+        could = f"with at most {most} bad (contamination {named:g})" if named else "if none is bad"
+        return f"They could {could}; {share} it takes {more} {unit}s"
     said = [f"{rows_for_any(able, 0.0) or many} {unit}s could"]
     if plan.bad_rows:
         said = [f"{said[0]} if none is bad", f"{more} {share}"]

@@ -97,7 +97,7 @@ def save(result: Estimate | Comparison, path: str | Path) -> None:
         # A key is the label of a test, with its reference where pairs are compared.
         pairs = [key if isinstance(key, tuple) else (key,) for key in result.results]
         keys = [[labels.index(label) for label in pair] for pair in pairs]
-        header = {"format": SEVERAL, "keys": keys, "results": [each for each, _ in taken]}
+        header = {"format": SEVERAL, "keys": keys, "results": [each for each, _ in taken], "without": _without(result)}
         arrays = {f"{k}.{name}": array for k, (_, own) in enumerate(taken) for name, array in own.items()}
         arrays["classes"] = classes
     with replacing(path) as temporary, temporary.open("wb") as file:
@@ -110,6 +110,7 @@ def _taken_apart(estimate: Estimate) -> tuple[dict[str, object], dict[str, Array
     arrays = {name: getattr(estimate, name) for name in LAZY}
     kept, no_arms = kept_arms(estimate)
     header: dict[str, object] = {"format": FORMAT, "seed": str(estimate.seed), "no_arms": no_arms}
+    header["without"] = _without(estimate)
     plan, own = estimate.plan, {"checksum": checksum_of(estimate)}
     for part in PARTS:
         record = getattr(plan if part in NOT_KEPT["plan"] else estimate, part) if part not in own else own[part]
@@ -165,7 +166,21 @@ def _comparison(header: dict[str, Any], arrays: dict[str, Array]) -> Comparison:
     shapes = {(each.plan.n_rows, each.plan.n_features) for each in results.values()}
     if arrays or len(shapes) != 1 or len(results) != len(header["keys"]):
         raise ValueError("its tests contradict each other")
-    return Comparison(classes, results)
+    compared = Comparison(classes, results)
+    _restore_without(compared, header.get("without", []), len(results))
+    return compared
+
+
+def _without(result: Estimate | Comparison) -> list[int]:
+    """Return how many features each test selects without the suspects, where a verdict has told it; else nothing."""
+    return list(vars(result).get("_without", ()))
+
+
+def _restore_without(result: Estimate | Comparison, told: object, tests: int) -> None:
+    counts = told if isinstance(told, list) else [None]
+    if counts and (len(counts) != tests or not all(type(count) is int and count >= 0 for count in counts)):
+        raise ValueError("what there is without its suspects cannot be")
+    vars(result).update({"_without": counts} if counts else {})
 
 
 def _estimate(header: dict[str, Any], arrays: dict[str, Array]) -> Estimate:
@@ -204,6 +219,7 @@ def _estimate(header: dict[str, Any], arrays: dict[str, Array]) -> Estimate:
     names = dict(zip(suspects, arrays["suspect_names"].tolist(), strict=True)) if "suspect_names" in arrays else {}
     estimate.__dict__.update({name: arrays[name] for name in LAZY}, _arms=arms, _suspect_names=names)
     estimate.__dict__["_no_arms"] = str(header.get("no_arms", NO_ARMS))
+    _restore_without(estimate, header.get("without", []), 1)
     return estimate
 
 

@@ -73,6 +73,9 @@ class Sample:
     class_names: npt.NDArray[np.str_] | None = None
     strata: IntArray | None = None
     theta: FloatArray | None = None
+    unit: str = ""
+    feature: str = ""
+    """What a row, or subject, and a feature are called in words; empty: as is usual for so many rows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from sparsemean._fit.arms import arms_of, left_out
 from sparsemean._fit.messages import AT_NULL
+from sparsemean._fit.power import CANNOT
 from sparsemean._stats.effects import lift
 from sparsemean._stats.planning import one_of
 from sparsemean._util.checks import pluralize
@@ -20,9 +21,9 @@ from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError, visible
 from sparsemean.result import Estimate
 from sparsemean.result._report.summary import WIDTH, TextTable, aligned, as_html, notes, wrap
-from sparsemean.result._report.verdict import hopeless, signs_of, verdict
+from sparsemean.result._report.verdict import signs_of, verdict
 from sparsemean.result._report.wording import check_row_names
-from sparsemean.result.comparison import Comparison, tests_of
+from sparsemean.result.comparison import Comparison, called, tests_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -181,6 +182,8 @@ def scorecard(
         advice = "print it: its table has the differences" if paired else "pass result_ of a SparseMeanDifference"
         raise InputError("result", "be of arms with users of their own", received, advice)
     one_of(leave_out, tuple(CALLED), argument="leave_out")
+    own = tests_of(result)[0].sample
+    result = called(result, own.unit or "user", own.feature or "metric")
     tests = tests_of(result)
     check_row_names(users, tests[0].plan.n_rows, "users")
     names = None if users is None else list(users)
@@ -292,7 +295,7 @@ def _verdicts(
     """Return a word for each metric; what only those say who are left holds as ``provided``."""
     d = estimate.mean.size
     words = np.full(d, NONE_SHOWN, dtype=object)
-    if hopeless(estimate) and left is None:
+    if left is None and any(CANNOT in note for note in estimate.status.messages):
         words[:] = NOT_CHECKABLE
     shown = [(estimate.support, signs_of(estimate, np.arange(d)), "")]
     if left is not None:

@@ -94,10 +94,8 @@ class Estimate(LeftThere):
         β₀ = (N₊ − N₋)/J at the best bucket size, which ranks do not select by; Cliff's delta for two groups.
     bucket_size : ndarray of int of shape (d,)
         The bucket size at which signs show most.
-    counts : Counts or None
-        The signs that were counted, where buckets were.
-    strength : ndarray of shape (d,) or None
-        β where nothing was counted.
+    counts, strength : Counts or None, ndarray of shape (d,) or None
+        The signs that were counted, where buckets were; β where nothing was.
     feature_names : ndarray of str or None
         Names of the features, where the input has any.
     bucket_of_row : ndarray of int of shape (n,) or None
@@ -114,10 +112,8 @@ class Estimate(LeftThere):
         What was taken off each feature, so many times its ``covariate``; None where none was adjusted.
     rows : RowScores or None
         How far each row contradicts the rest, where rows were scored.
-    mean_test : MeanTest or None
-        How means were tested, with ``target="mean"``.
-    difference_test : MeanDifferenceTest or None
-        How means of two groups were compared, with ``target="mean"``.
+    mean_test, difference_test : MeanTest or None, MeanDifferenceTest or None
+        How means were tested, and those of two groups compared, with ``target="mean"``.
     checksum : Checksum or None
         By which data in memory are known when they are given again, adjusted as in the fit; None of others.
     source : Table or None
@@ -347,11 +343,17 @@ class Estimate(LeftThere):
 
         return without_suspects([self], X, covariate)[0]
 
-    def summary(self) -> str:
-        """Return the verdict, what was done, notes, and details of what is guaranteed, in lines."""
+    def summary(self, unit: str | None = None, feature: str | None = None) -> str:
+        """Return the verdict, what was done, notes, and details of what is guaranteed, in lines.
+
+        Parameters
+        ----------
+        unit, feature : str, optional
+            What a row (or subject) and a column are called, such as "patient" and "probe"; the plural has an s.
+        """
         from sparsemean.result._report.summary import summary
 
-        return summary(self)
+        return summary(self, unit, feature)
 
     def interval(self, features: Any, level: float = 0.95, X: Any = None, *, covariate: Any = None) -> FloatArray:
         """Return intervals that each cover with probability ``level``, for features named before seeing the data.
@@ -455,7 +457,7 @@ class Estimate(LeftThere):
         path : path
             The file to write.
         **names
-            ``title`` and ``row_names`` (one for each row): what is shown.
+            ``title``, ``row_names`` (one for each row), ``unit`` and ``feature`` (as in `summary`): what is shown.
         """
         from sparsemean.result._report.page import write_report
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._util.records import FloatArray, IntArray, RowScores
+from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 
 if TYPE_CHECKING:
@@ -154,11 +155,17 @@ class Comparison:
         """
         return self._stacked(lambda estimate: estimate.curve())
 
-    def summary(self) -> str:
-        """Return the verdict, which tests were made, notes, and what is guaranteed of all at once, in lines."""
+    def summary(self, unit: str | None = None, feature: str | None = None) -> str:
+        """Return the verdict, which tests were made, notes, and what is guaranteed of all at once, in lines.
+
+        Parameters
+        ----------
+        unit, feature : str, optional
+            What a row, and a column, are called in words, as in `Estimate.summary`.
+        """
         from sparsemean.result._report.summary import summary
 
-        return summary(self)
+        return summary(self, unit, feature)
 
     def report(self, path: str | Path, **names: Any) -> None:
         """Write one HTML page that needs no network, with a choice of the test.
@@ -168,7 +175,7 @@ class Comparison:
         path : path
             The file to write.
         **names
-            ``title`` and ``row_names`` (one for each row): what is shown.
+            ``title``, ``row_names`` (one for each row), ``unit`` and ``feature``: what is shown.
         """
         from sparsemean.result._report.page import write_report
 
@@ -204,3 +211,21 @@ class Comparison:
 def tests_of(result: Estimate | Comparison) -> list[Estimate]:
     """Return one result, or those of several tests."""
     return [result] if isinstance(result, Estimate) else list(result.results.values())
+
+
+def called(result: Estimate | Comparison, unit: str | None, feature: str | None) -> Estimate | Comparison:
+    """Return a result whose words call a row, or subject, and a feature by these nouns; None leaves one as it is."""
+    for argument, noun in (("unit", unit), ("feature", feature)):
+        if noun is not None and not (isinstance(noun, str) and noun.strip()):
+            raise InputError(argument, "be a noun whose plural ends in s, such as 'cell'", repr(noun))
+
+    def named(estimate: Estimate) -> Estimate:
+        again, own = replace(estimate), estimate.sample
+        # With what is known of it already, which may rest on data that are gone, and what scorecards will ask of it.
+        known = vars(estimate) | {"_arms": estimate._arms}
+        vars(again).update(known, sample=replace(own, unit=unit or own.unit, feature=feature or own.feature))
+        return again
+
+    if isinstance(result, Estimate):
+        return named(result)
+    return replace(result, results={key: named(each) for key, each in result.results.items()})

@@ -22,7 +22,7 @@ from sparsemean._util.checks import draw_seed, integer, list_names
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
-from sparsemean.result.comparison import Comparison, tests_of
+from sparsemean.result.comparison import Comparison, called, tests_of
 from sparsemean.tl._cells import CellDesign, Tests, differences_within
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def rank_genes_groups(
     }  # fmt: skip
     for column, values in _of_cells(result, design, adata.n_obs).items():
         adata.obs[f"{key}_{column}"] = values
-    return result
+    return called(result, "cell" if donors is None else "donor", "gene")
 
 
 # What is asked for.

@@ -21,13 +21,14 @@ from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError, require, visible
 from sparsemean.result import Estimate
 from sparsemean.result._report import columns, plot_data
+from sparsemean.result._report.closest import closest_first, without_bad_rows
 from sparsemean.result._report.columns import WITHOUT_ANY
 from sparsemean.result._report.guarantees import guarantees_of
-from sparsemean.result._report.plot_data import MOST_STOPS, STOPS_OF_MANY, DecidedAgain, stops_of
-from sparsemean.result._report.summary import TESTS_SHOWN, below_verdict, closest_first, overview, without_bad_rows
-from sparsemean.result._report.verdict import MEANINGS, verdict, which_tests
-from sparsemean.result._report.wording import Wording, check_row_names, wording_of, wordings_of
-from sparsemean.result.comparison import Comparison
+from sparsemean.result._report.plot_data import MOST_STOPS, STOPS_OF_MANY, stops_of
+from sparsemean.result._report.summary import TESTS_SHOWN, below_verdict, overview
+from sparsemean.result._report.verdict import MEANINGS, Family, lines_of, which_tests
+from sparsemean.result._report.wording import Wording, check_row_names, wordings_of
+from sparsemean.result.comparison import Comparison, called, tests_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -56,11 +57,13 @@ def listed_features(wording: Wording, most: int) -> IntArray:
     return np.concatenate((chosen, others[np.argsort(-last[others], kind="stable")]))[:most]
 
 
-def page_data(wording: Wording, *, tests: int = 1, again: DecidedAgain | None = None) -> dict[str, object]:
+def page_data(wording: Wording, *, tests: int = 1, family: Family | None = None) -> dict[str, object]:
     """Return all that the scripts of the page need, as JSON takes it; ``tests`` of them share the room of one page."""
     estimate, plan = wording.estimate, wording.plan
     listed = listed_features(wording, MOST_LISTED if tests == 1 else max(LEAST_LISTED, MOST_LISTED // tests))
-    again = again or DecidedAgain(stops_of([estimate], MOST_STOPS))
+    family = family or Family(estimate, [wording], stops_of([estimate], MOST_STOPS))
+    place = [test.estimate is estimate for test in family.tests].index(True)
+    said = lines_of([wording], family, [place])
     values = numbers_of(estimate, listed)
     marks = estimate.skewed[listed]
     if 1 in marks:
@@ -76,6 +79,7 @@ def page_data(wording: Wording, *, tests: int = 1, again: DecidedAgain | None = 
         "lean": wording.test.lean,
         "groups": wording.names,
         "unit": f"{wording.noun}s",
+        "feature": wording.feature,
         "each": wording.each,
         "n_rows": plan.n_rows,
         "n_features": plan.n_features,
@@ -100,11 +104,11 @@ def page_data(wording: Wording, *, tests: int = 1, again: DecidedAgain | None = 
             "p_adjusted": columns.plain(apart.p_adjusted[:MOST_LISTED]),
         },
         "volcano": {"mass": mass, "rate": rate if rate <= 1 else None},
-        "shares": plot_data.share_data(wording, listed, again=again, tests=tests),
+        "shares": plot_data.share_data(wording, listed, family=family, place=place, said=said, tests=tests),
         "values": plot_data.values_data(estimate, listed, tests=tests),
         "robustness": plot_data.robustness_data(wording),
         "rows": plot_data.rows_data(wording, most=plot_data.MOST_POINTS // tests),
-        "summary": "\n".join((*verdict(estimate), *below_verdict(estimate))),
+        "summary": "\n".join((*said, *below_verdict(estimate))),
         "versions": dict(estimate.status.versions),
     }
 
@@ -118,7 +122,7 @@ def settings(wording: Wording) -> list[tuple[str, str]]:
     said: dict[str, object] = {
         "Data": f"{plan.n_rows:,} rows, {plan.n_features:,} features",
         "Subjects": f"{plan.n_units:,}" if estimate.units is not None else "",
-        "Compared": f"{wording.direction}{wording.strata}, {wording.groups}" if wording.names else "",
+        "Compared": f"{wording.test.direction}{wording.strata}, {wording.groups}" if wording.names else "",
         "Family": f"{plan.n_hypotheses:,} hypotheses of {plan.n_tests:,} tests" if plan.n_tests > 1 else "",
         "Test": estimate.status.test,
         "contamination": f"{'auto, as many as look bad: ' if plan.auto else ''}{wording.bad} ({wording.shares})",
@@ -168,22 +172,29 @@ def write_report(
     *,
     title: str | None = None,
     row_names: Sequence[object] | None = None,
+    unit: str | None = None,
+    feature: str | None = None,
 ) -> None:
     """Write the page to ``path``, of several tests with a choice among them; what was there stays if this fails."""
     target = Path(path)
     check_report(target)
-    page = page_of(result, title=title, row_names=row_names, file_name=target.stem)
+    page = page_of(
+        called(result, unit, feature) if unit or feature else result,
+        title=title,
+        row_names=row_names,
+        file_name=target.stem,
+    )
     with replacing(target) as temporary:
         temporary.write_bytes(page.encode("utf-8", errors="replace"))  # half of a surrogate pair becomes "?"
 
 
-def page_wording(estimate: Estimate, *, row_names: Sequence[object] | None = None) -> Wording:
+def page_wordings(result: Estimate | Comparison, row_names: Sequence[object] | None = None) -> list[Wording]:
     """Take names of rows as given, else from the data where the estimate still holds them."""
-    source = estimate.source
-    if row_names is None and source is not None and source.row_names is not None:
-        row_names = source.row_names.tolist()
-    check_row_names(row_names, estimate.plan.n_rows, "row_names")
-    return wording_of(estimate, row_names=None if row_names is None else tuple(map(visible, row_names)))
+    first = tests_of(result)[0]
+    if row_names is None and first.source is not None and first.source.row_names is not None:
+        row_names = first.source.row_names.tolist()
+    check_row_names(row_names, first.plan.n_rows, "row_names")
+    return wordings_of(result, None if row_names is None else tuple(map(visible, row_names)))
 
 
 def page_of(
@@ -194,16 +205,16 @@ def page_of(
     file_name: str = "report",
 ) -> str:
     """Return the page of one test, or of several with a choice among them, as text."""
-    first, *_ = wordings_of(result)
+    first, *_ = tests = page_wordings(result, row_names)
     apart = first.estimate.uncertified
     if isinstance(result, Estimate):
-        content = html_of_test(page_wording(result, row_names=row_names), file_name)
+        content = html_of_test(first, file_name)
         own = (
             f"What differs between {first.reference} and {first.label}" if first.names else "Which features have a mean"
         )
         filled: dict[str, object] = {"title": title or own, "tests": [], "contents": [content]}
     else:
-        filled = _choice(result, title, row_names, file_name)
+        filled = _choice(result, tests, title, file_name)
     return (
         environment()
         .get_template("page.html")
@@ -218,33 +229,31 @@ def page_of(
     )
 
 
-def _choice(
-    result: Comparison, title: str | None, row_names: Sequence[object] | None, file_name: str
-) -> dict[str, object]:
+def _choice(result: Comparison, tests: list[Wording], title: str | None, file_name: str) -> dict[str, object]:
     """Return the table of several tests, and their contents: that of the first is shown, others wait in templates."""
-    tests, rows = wordings_of(result), overview(result)
+    rows = overview(result)
     title = title or f"What differs: {which_tests(tests)}"
     shown = sorted(np.argsort([-test.k for test in tests], kind="stable")[:TESTS_SHOWN].tolist())  # those with most
-    again, contents = DecidedAgain(stops_of([tests[k].estimate for k in shown], STOPS_OF_MANY)), []
+    family, contents = Family(result, tests, stops_of([tests[k].estimate for k in shown], STOPS_OF_MANY)), []
     for k in shown:
         name = rows[k]["test"]
-        wording = page_wording(tests[k].estimate, row_names=row_names)
-        contents.append(html_of_test(wording, f"{file_name}-{name}", heading=name, tests=len(shown), again=again))
+        own = html_of_test(tests[k], f"{file_name}-{name}", heading=name, tests=len(shown), family=family)
+        contents.append(own)
     places = {k: place for place, k in enumerate(shown)}
     return {
         "title": title,
         "tests": [{**row, "place": places.get(k)} for k, row in enumerate(rows)],
-        "verdict_of_all": verdict(result, row_names=row_names),
+        "verdict_of_all": lines_of(tests, family, range(len(tests))),
         "rest_of_all": below_verdict(result),
         "contents": contents,
     }
 
 
 def html_of_test(
-    wording: Wording, file_name: str, *, heading: str = "", tests: int = 1, again: DecidedAgain | None = None
+    wording: Wording, file_name: str, *, heading: str = "", tests: int = 1, family: Family | None = None
 ) -> str:
     """Return all that the page has of one test, which where there are ``tests`` of them has a ``heading``."""
-    content = page_data(wording, tests=tests, again=again)
+    content = page_data(wording, tests=tests, family=family)
     content["file"] = re.sub(r"[^\w.-]+", "-", file_name).strip("-.") or "report"
     return (
         environment()
@@ -254,7 +263,6 @@ def html_of_test(
             heading=heading,
             content=content,
             first=min(columns.FIRST, wording.k or WITHOUT_ANY),
-            verdict=verdict(wording.estimate, row_names=wording.row_names),
             kinds=MEANINGS,
             rest=below_verdict(wording.estimate),
             promises=guarantees_of(wording),

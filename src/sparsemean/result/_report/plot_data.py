@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._fit.afterwards import intervals_of, plan_at
-from sparsemean._stats.decision import Decision, error_after_selection
+from sparsemean._fit.afterwards import intervals_of
+from sparsemean._stats.decision import error_after_selection
 from sparsemean._stats.planning import bad_rows
 from sparsemean._stats.row_scores import limit
+from sparsemean._util.checks import pluralize
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.result import Estimate
 from sparsemean.result._report.columns import plain
-from sparsemean.result._report.verdict import features_against
-from sparsemean.result._report.wording import EACH, Wording, percent, wording_of
+from sparsemean.result._report.verdict import Family, features_against, lines_of
+from sparsemean.result._report.wording import EACH, Wording, percent
 
 # What follows bounds the data of a plot whatever n and d are, so that pages stay small enough to be sent by mail.
 CELLS = (64, 32)
@@ -202,59 +202,42 @@ def stops_of(estimates: Sequence[Estimate], most: int) -> list[float]:
     return [float(share) for share in shares[kept]]
 
 
-@dataclass(frozen=True)
-class DecidedAgain:
-    """Decisions at other shares of bad rows; tests of one family share them."""
-
-    stops: list[float]
-    known: dict[tuple[int, float], Decision] = field(default_factory=dict)
-
-    def at(self, wording: Wording, share: float) -> Wording | None:
-        """Return what would be selected, with its p-values; None where the evidence of the fit is gone."""
-        estimate, decision = wording.estimate, wording.estimate.decision
-        if decision.evidence is None:
-            return None
-        whole, (plan, allowed) = decision.whole or decision, plan_at(estimate, share)
-        key = (id(whole), share)
-        if key not in self.known:
-            self.known[key] = whole.at(allowed, some=True)
-        again = self.known[key].of(decision.contrast).without(decision.skipped)
-        located = replace(estimate.located, support=again.support)
-        decided = replace(estimate, plan=plan, decision=again, located=located)
-        return wording_of(decided, row_names=wording.row_names)
-
-
-def share_data(wording: Wording, listed: IntArray, *, again: DecidedAgain, tests: int = 1) -> list[dict[str, object]]:
+def share_data(
+    wording: Wording, listed: IntArray, *, family: Family, place: int, said: Sequence[str], tests: int = 1
+) -> list[dict[str, object]]:
     """Return for each stop of the slider the share, in words too, how many features are selected, and what is known.
 
     The stop of the fit itself stands among them; its numbers are in the table. At others p-values are those of the
     first features of ``listed``, intervals those of selected ones among them, where the data are at hand.
     """
     planned = planned_share(wording.plan)
-    fit: dict[str, object] = {"fit": True, "n": wording.k, "share": planned, **_allowed_for(wording)}
+    fit: dict[str, object] = {"fit": True, "n": wording.k, "share": planned, "verdict": said, **_allowed_for(wording)}
     if wording.rule.paper:  # its support is no matter of bad rows
         return [fit]
-    stops = [share for share in again.stops if planned is None or abs(share - planned) > ALIKE]
+    stops = [share for share in family.stops if planned is None or abs(share - planned) > ALIKE]
     some = listed[: MOST_CELLS // tests // (1 + len(stops))]
-    data = [_stop(wording, share, some, again=again, tests=tests) for share in stops]
-    place = int(np.searchsorted(stops, wording.plan.contamination if planned is None else planned))
-    return [*data[:place], fit, *data[place:]]
+    room = MOST_AGAIN // tests // max(1, wording.plan.n_rows * (1 + len(stops)))
+    data = [_stop(family, place, share, some, room=room) for share in stops]
+    at = int(np.searchsorted(stops, wording.plan.contamination if planned is None else planned))
+    return [*data[:at], fit, *data[at:]]
 
 
-def _stop(wording: Wording, share: float, some: IntArray, *, again: DecidedAgain, tests: int) -> dict[str, object]:
+def _stop(family: Family, place: int, share: float, some: IntArray, *, room: int) -> dict[str, object]:
+    wording = family.tests[place]
     estimate = wording.estimate
     last = np.delete(estimate.max_contamination, estimate.decision.skipped)
     stop: dict[str, object] = {"fit": False, "share": share, "n": int(np.sum(last >= share - ALIKE))}
-    told = again.at(wording, share)
-    if told is None:
-        return {**stop, "words": f"{percent(share)} bad {wording.each}", "bar": None}
+    if not (again := family.at(share)):
+        words = f"{percent(share)} bad {wording.each}"
+        said = f"{stop['n']:,} of {pluralize(wording.plan.n_features, wording.feature)}, if {words}."
+        return {**stop, "words": words, "bar": None, "verdict": [said]}
+    told = again[place]
     decided = told.estimate
     known: dict[str, object] = {
         "log10_p": plain(decided.log10_p[some], 7),
         "p_adjusted": plain(decided.p_adjusted[some], 3),
         "q_value": plain(decided.q_values[some], 3),
     }
-    room = MOST_AGAIN // tests // max(1, wording.plan.n_rows * len(again.stops))
     room = room if room >= min(FEWEST_AGAIN, some.size) else 0
     bounded = np.intersect1d(decided.support, some[:room])
     if wording.reference != EACH and decided.source is not None and decided.source.source.in_memory and bounded.size:
@@ -263,7 +246,7 @@ def _stop(wording: Wording, share: float, some: IntArray, *, again: DecidedAgain
         ends[bounded] = intervals_of(decided, bounded, error, decided.source)
         low, high = ends[some[:room]].T
         known |= {"ci_low": plain(low, 5), "ci_high": plain(high, 5)}
-    return {**stop, **_allowed_for(told), **known}
+    return {**stop, "verdict": lines_of([told], family, [place]), **_allowed_for(told), **known}
 
 
 def _allowed_for(wording: Wording) -> dict[str, object]:

@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 import unicodedata
 from collections.abc import Sequence
-from functools import lru_cache
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from sparsemean._fit.afterwards import numbers_of, strongest_first
-from sparsemean._fit.messages import how_tested
-from sparsemean._fit.power import CANNOT, at_rows, rows_needed
+from sparsemean._fit.messages import DEPENDENT, NOT_GUARANTEED, how_tested
+from sparsemean._fit.power import CANNOT
 from sparsemean._stats import path
 from sparsemean._stats.effects import PAIRS
-from sparsemean._stats.planning import of_question
-from sparsemean._stats.power import POWERS, power_of
 from sparsemean._util.checks import list_names, pluralize
 from sparsemean._util.files import map_text
 from sparsemean._util.plans import Plan
-from sparsemean._util.records import IntArray
 from sparsemean.errors import visible
 from sparsemean.result import Estimate
+from sparsemean.result._report.closest import closest_first, nearest, without_bad_rows
 from sparsemean.result._report.columns import LEAST_P
 from sparsemean.result._report.guarantees import promise
-from sparsemean.result._report.verdict import (
-    closest_in_words,
-    hopeless,
-    signs_of,
-    verdict,
-    worst_first,
-)
+from sparsemean.result._report.verdict import signs_of, verdict, worst_first
 from sparsemean.result._report.wording import (
     PAIRS_ABOVE,
     PAIRS_WON,
@@ -44,7 +34,7 @@ from sparsemean.result._report.wording import (
     wording_of,
     wordings_of,
 )
-from sparsemean.result.comparison import Comparison, tests_of
+from sparsemean.result.comparison import Comparison, called, tests_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,8 +49,6 @@ CLOSEST = 10
 """Features that are told of where none is selected."""
 STRONGEST = 5
 """Features that an overview names for each test."""
-POWER = 0.8
-"""The chance at which an effect is said to be found."""
 LEAST_ROOM = 8
 """Letters of a name that a table has room for, however narrow it is."""
 
@@ -73,9 +61,14 @@ class TextTable(NamedTuple):
     footnote: str = ""
 
 
-def selected(wording: Wording, most: int) -> TextTable:
-    """Return the strongest of the selected features with their numbers; what is no mean, or no shift, is marked."""
+def features_of(wording: Wording, most: int = SHOWN) -> TextTable:
+    """Return the strongest of the selected features with their numbers; where none is, those that are closest to it.
+
+    What is no mean, or no shift, is marked.
+    """
     estimate = wording.estimate
+    if not wording.k and wording.plan.n_features and not wording.rule.paper:
+        return closest(wording)
     features = strongest_first(estimate, estimate.support)
     marks = np.select([estimate.measure[features] == PAIRS, estimate.skewed[features] == 1], ["†", "*"], " ")
     won, features = PAIRS_WON.format(label=wording.label) if wording.names else PAIRS_ABOVE, features[:most]
@@ -91,7 +84,7 @@ def selected(wording: Wording, most: int) -> TextTable:
         auc = [f"{of[share][at]:.3f}" for share in ranked]
         last = _p_text(of[compared.column][at]), str(of["radius"][at]), survives
         rows.append((str(of["feature"][at]), value, interval, *auc, *last))
-    headings = ("feature", "estimate", "interval", *ranked, compared.heading, "radius", "survives")
+    headings = (wording.feature, "estimate", "interval", *ranked, compared.heading, "radius", "survives")
     return TextTable(headings, rows, "; ".join(note for mark, note in footnotes.items() if mark in marks))
 
 
@@ -105,68 +98,15 @@ def closest(wording: Wording) -> TextTable:
     features = closest_first(estimate, clean)[:CLOSEST]
     signs, names = signs_of(clean, features), estimate.names(features)
     none_bad = ", none bad" if clean is not estimate else ""
-    headings = ("feature", "side", "p", f"{wording.rule.compared.heading}{none_bad}", "would pass up to")
+    headings = (wording.feature, "side", "p", f"{wording.rule.compared.heading}{none_bad}", "selected up to")
     sides, p, adjusted = {1.0: "up", -1.0: "down"}, clean.p_values, wording_of(clean).adjusted
     last = estimate.max_contamination[features]
-    passes = np.where(np.isnan(last), "not even at 0", [percent(share) for share in last.tolist()]).tolist()
+    passes = np.where(np.isnan(last), "never", [percent(share) for share in last.tolist()]).tolist()
     rows = [
         (str(called), sides.get(sign, "–"), _p_text(p[feature]), _p_text(adjusted[feature]), up_to)
         for called, sign, feature, up_to in zip(names, signs.tolist(), features.tolist(), passes, strict=True)
     ]
     return TextTable(headings, rows)
-
-
-def without_bad_rows(wording: Wording) -> Estimate:
-    """Return what the evidence says if no row is bad; the estimate itself where it has none left."""
-    estimate = wording.estimate
-    if not wording.plan.bad_rows or wording.rule.paper or estimate.decision.evidence is None:
-        return estimate
-    return estimate.at(0.0)
-
-
-def closest_first(estimate: Estimate, clean: Estimate) -> IntArray:
-    """Return features in the order in which they would be selected, were fewer rows bad, then by p without bad rows."""
-    features = np.setdiff1d(np.arange(estimate.plan.n_features), estimate.decision.skipped)
-    last = np.nan_to_num(estimate.max_contamination[features], nan=-1.0)
-    p, adjusted = clean.p_values[features], clean.p_adjusted[features]
-    return features[np.lexsort((-np.abs(clean.beta[features]), p, adjusted, -last))]
-
-
-# What it would take.
-
-
-def needed(wording: Wording) -> str:
-    """Say which effect could have been found, and how many rows half of it takes; empty where that is not known."""
-    plan = wording.plan
-    if wording.rule.paper or wording.rule.drawn or plan.walk.n_buckets is not None or plan.n_strata > 1:
-        return ""
-    if hopeless(wording.estimate):
-        return ""  # the verdict says what is needed
-    if (wording.names and wording.test.means) or plan.question.test not in POWERS:
-        return ""
-    asked, unit = of_question(plan, min_effect=0.0, selection="fwer"), wording.unit
-    effect, rows = _effect_and_rows(asked, plan.n_units - plan.scale_rows)
-    if not math.isfinite(effect):
-        return ""
-    if wording.names:
-        n_label, n_reference = wording.sizes
-        these, size = f"these {n_label:,} and {n_reference:,} {unit}s", f"a shift of about {effect:.2g}"
-    else:
-        these, size = f"these {plan.n_units - plan.scale_rows:,} {unit}s", f"a mean of about {effect:.2g}"
-    units = "times the scale" if wording.test.means else "standard deviations"
-    beyond = f" beyond {plan.question.min_effect:g}" if plan.question.min_effect else ""
-    wanted = f"{rows:,} {unit}s{' in all' if wording.names else ''}"
-    takes = f"half of it takes about {wanted}" if rows else "half of it is out of reach at this share of bad rows"
-    return (
-        f"With {these} {size} {units}{beyond} would be found with a chance of {percent(POWER)} (normal noise); {takes}."
-    )
-
-
-@lru_cache(maxsize=16)  # a second or two of many rows, for print, summary and page
-def _effect_and_rows(plan: Plan, n: int) -> tuple[float, int]:
-    """Return the effect that n rows find, infinity if none, and the rows that half of it takes, 0 if none do."""
-    effect = power_of(at_rows(plan, n)).smallest(POWER)
-    return effect, rows_needed(plan, effect / 2, POWER) if math.isfinite(effect) else 0
 
 
 # Several tests, and all as text of 80 columns.
@@ -214,18 +154,11 @@ def verdict_and_table(
     return [*head, *([""] if table else []), *table]
 
 
-def features_of(wording: Wording, most: int = SHOWN) -> TextTable:
-    """Return the strongest of the selected features; where none is, those that are closest to it."""
-    if wording.k or wording.rule.paper or not wording.plan.n_features:
-        return selected(wording, most)
-    return closest(wording)
-
-
 def _table_of_one(wording: Wording, most: int, width: int, rest: str) -> list[str]:
     table = features_of(wording, most)
     more = [f"… and {wording.k - most:,} more{rest}"] if wording.k > most else []
-    below = table.footnote if wording.k else needed(wording)
-    return [*aligned(table, width), *more, *([wrap(below, width)] if below else [])] if table.rows else []
+    below = [wrap(table.footnote, width)] if table.footnote else []
+    return [*aligned(table, width), *more, *below] if table.rows else []
 
 
 def _table_of_tests(result: Comparison, most: int, width: int, rest: str) -> list[str]:
@@ -234,7 +167,7 @@ def _table_of_tests(result: Comparison, most: int, width: int, rest: str) -> lis
         (_cut(row["test"], width // 2), f"{row['n label']:,} / {row['n reference']:,}", f"{row['features']:,}")
         for row in rows[:most]
     ]
-    lines = aligned(TextTable(("test", "rows", "features"), shown), width)
+    lines = aligned(TextTable(("test", f"{tests[0].noun}s", f"{tests[0].feature}s"), shown), width)
     strongest = ["strongest first", *(row["strongest"] for row in rows)]
     out = [
         f"{line}  {textwrap.shorten(text, width - len(line) - 2, placeholder=' …')}".rstrip()
@@ -247,16 +180,15 @@ def _table_of_tests(result: Comparison, most: int, width: int, rest: str) -> lis
     return [*out, *more]
 
 
-def nearest(tests: Sequence[Wording]) -> int:
-    """Return which of some tests that select nothing comes nearest to it."""
-    last = [np.nan_to_num(test.estimate.max_contamination, nan=-1.0).max(initial=-1.0) for test in tests]
-    p = np.transpose([(test.estimate.p_values.min(initial=1.0), test.adjusted.min(initial=1.0)) for test in tests])
-    return int(np.lexsort((*p, np.negative(last)))[0])
-
-
 def wrap(sentence: str, width: int = WIDTH) -> str:
     """Return a sentence in lines of so many columns."""
-    return textwrap.fill(visible(sentence), width, break_long_words=False, break_on_hyphens=False)
+    lines: list[str] = []
+    for part in visible(sentence).split("   "):  # what three spaces part stays together
+        if lines and len(lines[-1]) + 3 + len(part) <= width:
+            lines[-1] += f"   {part}"
+        else:
+            lines += textwrap.wrap(part, width, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines)
 
 
 def aligned(table: TextTable, width: int = WIDTH) -> list[str]:
@@ -287,8 +219,9 @@ def _cut(name: str, longest: int) -> str:
 # The summary: verdict, what was done and what is promised.
 
 
-def summary(result: Estimate | Comparison) -> str:
+def summary(result: Estimate | Comparison, unit: str | None = None, feature: str | None = None) -> str:
     """Say the verdict, then what was done and found besides, notes, and last what is promised of it: a line each."""
+    result = called(result, unit, feature) if unit or feature else result
     return "\n".join((*verdict(result), *below_verdict(result)))
 
 
@@ -298,7 +231,9 @@ def below_verdict(result: Estimate | Comparison) -> list[str]:
     if isinstance(result, Estimate):
         done, promised = _done_and_found(tests[0]), _details(tests[0])
     else:
-        done, promised = _done_and_found_of_tests(tests), _details_of_tests(tests)
+        each = f"{pluralize(tests[0].plan.n_features, tests[0].feature)} in each of {pluralize(len(tests), 'test')}"
+        done = [f"Tested: {each}; a wrong label costs one {tests[0].noun} in each group."]
+        promised = _details_of_tests(tests)
     lines = (
         " ".join(part for part in done if part),
         *notes(result),
@@ -310,7 +245,8 @@ def below_verdict(result: Estimate | Comparison) -> list[str]:
 def notes(result: Estimate | Comparison) -> list[str]:
     """Return the notes of a result; of several tests those that every one has, others stand in its own summary."""
     first, *others = (each.status.messages for each in tests_of(result))
-    return [f"Note: {n}." for n in first if CANNOT not in n and all(n in messages for messages in others)]
+    said = [n for n in first if not any(sign in n for sign in (CANNOT, DEPENDENT, NOT_GUARANTEED))]  # by the verdict
+    return [f"Note: {n}." for n in said if all(n in messages for messages in others)]
 
 
 # Of one test.
@@ -320,22 +256,21 @@ def _done_and_found(wording: Wording) -> list[str]:
     """Say by what and from what was tested, what was looked for, and what else there is to see."""
     estimate, plan = wording.estimate, wording.plan
     how = f" by {tested}" if (tested := how_tested(plan)) and not wording.rule.paper else ""
-    source = f"from {plan.n_rows:,} {'pairs' if estimate.paired else 'rows'}"
-    as_look = ", as many as look it" if plan.auto and plan.bad_rows and not wording.more_look_bad else ""
-    bad = f"{wording.bad if plan.bad_rows else 'none'} may be bad{as_look}"
+    source = f"from {pluralize(plan.n_rows, wording.unit if estimate.units is None else 'row')}"
+    as_look = ", as many as look suspicious" if plan.auto and plan.bad_rows and not wording.more_look_bad else ""
+    bad = f"{wording.bad if plan.bad_rows else 'none'} may be wrong{as_look}"
     if wording.names:
-        source = f"{wording.direction}{wording.strata}, from {wording.groups}"
+        source = f"{wording.test.direction}{wording.strata}, from {wording.groups}"
         bad += f" ({wording.shares}; {wording.wrong_labels})" if plan.bad_rows else ""
-    sentences = [f"Tested: {pluralize(plan.n_features, 'feature')}{how}, {source}; {bad}."]
-    if not wording.k and not wording.rule.paper and plan.n_features:
-        sentences.append(needed(wording))
+    sentences = [f"Tested: {pluralize(plan.n_features, wording.feature)}{how}, {source}; {bad}."]
     if estimate.status.screening:
         sentences.append(f"{estimate.status.screening[0].upper()}{estimate.status.screening[1:]}.")
-    sentences.append(worst_first(wording))
+    if wording.rows.reasons:
+        sentences.append(worst_first(wording))
     uncertified = estimate.uncertified
     if uncertified is not None and uncertified.features.size:
         names = list_names(estimate.names(uncertified.features))
-        sentences.append(f"Only without those rows, and so not certified: {names}.")
+        sentences.append(f"Only without those {wording.unit}s, and so not certified: {names}.")
     return sentences
 
 
@@ -354,7 +289,7 @@ def _details(wording: Wording) -> list[str]:
         promised,
         "" if paper else f"Every one of them survives at least {least}.",
         wording.test.estimates,
-        f"Estimates are differences within pairs, {wording.direction}." if estimate.paired else "",
+        f"Estimates are differences within pairs, {wording.test.direction}." if estimate.paired else "",
         f"Values on the support: {estimate.status.refinement}." if estimate.status.refinement else "",
     ]
 
@@ -370,16 +305,6 @@ def _of_paper(plan: Plan) -> str:
 
 
 # Of several tests in one family.
-
-
-def _done_and_found_of_tests(tests: Sequence[Wording]) -> list[str]:
-    """Say how many tests were made, and where nothing was selected what comes closest to it."""
-    first, best = tests[0], tests[nearest(tests)]
-    each = f"Tested: {first.plan.n_features:,} features in each of {pluralize(len(tests), 'test')}"
-    done = f"{each}; a wrong label costs one {first.noun} in each group."
-    if any(test.k for test in tests):
-        return [done]
-    return [done, f"Closest is {best.contrast}. {closest_in_words(best)}", needed(best)]
 
 
 def _details_of_tests(tests: Sequence[Wording]) -> list[str]:

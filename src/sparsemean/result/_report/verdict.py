@@ -1,31 +1,37 @@
-"""The verdict: what was found, how many bad rows it withstands and which rows look bad, in two or three sentences.
+"""The verdict: what holds, what it assumes, what else would hold, and who is suspicious; the same lines everywhere.
 
-Summaries, what is printed, notebooks, the command line and the page begin with it, so it says nothing that they would
+Print, summaries, notebooks, the command line, scorecards and the page begin with it, so it says nothing that they would
 have to take back: under Holm's rule sentences are claims, under other rules they say what was selected.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import repeat
+from typing import NamedTuple
 
 import numpy as np
 
+from sparsemean._fit.afterwards import FITTED, plan_at
 from sparsemean._fit.messages import DEPENDENT, NOT_GUARANTEED
-from sparsemean._fit.power import CANNOT
+from sparsemean._fit.power import ASSUMED, CANNOT
 from sparsemean._stats.effects import PAIRS
+from sparsemean._stats.planning import bad_pairs, bad_rows
 from sparsemean._stats.row_scores import FEW, LABEL, LARGE, TOGETHER
-from sparsemean._util.checks import count_of, list_names, pluralize
+from sparsemean._util.checks import NAMED, count_of, list_names, pluralize, unit_name
+from sparsemean._util.plans import BadRows
 from sparsemean._util.records import FloatArray, IntArray
-from sparsemean.errors import visible
+from sparsemean.errors import InputError, visible
 from sparsemean.result import Estimate
-from sparsemean.result._report.wording import EACH, REST, Q, Wording, percent, wording_of, wordings_of
-from sparsemean.result.comparison import Comparison
+from sparsemean.result._report.closest import nearest, nearest_feature, needed
+from sparsemean.result._report.wording import EACH, FEW_ROWS, REST, Q, Wording, percent, wording_of, wordings_of
+from sparsemean.result.comparison import Comparison, tests_of
 
-SHARES = (0.01, 0.05, 0.1, 0.2)
-"""Shares of bad rows that people think in."""
-MOST_SHARES = 3
-"""Shares that a sentence goes through."""
+SHARES = (0.05, 0.1, 0.2)
+"""Shares of bad rows that people think in: the first beyond what was assumed is told."""
 MOST_TESTS = 6
 """Tests that a sentence names."""
 VERBS = {"have": ("has", "have"), "differ": ("differs", "differ"), "be": ("is", "are")}
@@ -33,10 +39,58 @@ TIED = 1e-9
 """Shares closer than this are one: both are numbers of rows over numbers of rows."""
 SHOWING = 80
 """Rows from which on a few bad ones that are far off show nearly always."""
+MOST_FITTED = 50_000_000
+"""Values up to which rows are fitted again without the suspects, unasked: some seconds."""
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """The tests of a result, and what they select for other shares of bad rows: decided once for each."""
+
+    result: Estimate | Comparison
+    tests: list[Wording]
+    stops: Sequence[float] = ()
+    """Shares of bad rows at which the slider of a page stops."""
+    known: dict[float, list[Wording]] = field(default_factory=dict)
+
+    def at(self, share: float) -> list[Wording]:
+        """Return what would be selected, with its p-values; nothing where the evidence of the fit is gone."""
+        decision = self.tests[0].estimate.decision
+        if decision.evidence is None:
+            return []
+        if share not in self.known:
+            plans = [plan_at(test.estimate, share) for test in self.tests]
+            again, told = (decision.whole or decision).at(plans[0][1], some=True), []
+            for test, (plan, _) in zip(self.tests, plans, strict=True):
+                estimate = test.estimate
+                own = again.of(estimate.decision.contrast).without(estimate.decision.skipped)
+                located = replace(estimate.located, support=own.support)
+                decided = replace(estimate, plan=plan, decision=own, located=located)
+                told.append(wording_of(decided, row_names=test.row_names))
+            self.known[share] = told
+        return self.known[share]
+
+    def counts(self, share: float) -> list[int]:
+        """Return how many features each test selects; of one of several tests, or a saved one, what was decided."""
+        if self.tests[0].plan.n_tests == len(self.tests) and (told := self.at(share)):
+            return [test.k for test in told]
+        kept = [np.delete(test.estimate.max_contamination, test.estimate.decision.skipped) for test in self.tests]
+        return [int(np.sum(last >= share - TIED)) for last in kept]
+
+    def without_suspects(self) -> list[int]:
+        """Return how many features each test selects without the suspects, fitted once; nothing if that is too much."""
+        known, plan = vars(self.result), self.tests[0].plan
+        if "_without" not in known:
+            found: list[int] = []
+            if plan.n_rows * plan.n_features <= MOST_FITTED and self.tests[0].estimate.source is not None:
+                with suppress(InputError), FITTED.reading():
+                    found = [each.support.size for each in tests_of(self.result.without_suspects())]
+            known["_without"] = found
+        return list(known["_without"])
 
 
 def verdict(result: Estimate | Comparison, *, row_names: Sequence[object] | None = None) -> tuple[str, ...]:
-    """Return the verdict, a sentence or two a line: found, withstood, suspected; what there is not is left out.
+    """Return the lines of the verdict; one that has nothing to say is left out.
 
     Rows are called by ``row_names``, one for each, else by their own.
 
@@ -45,82 +99,107 @@ def verdict(result: Estimate | Comparison, *, row_names: Sequence[object] | None
     >>> from sparsemean import simulate, sparse_mean
     >>> data = simulate.make_contaminated(600, 100, [10, -5, -4, 2], contamination=0.1, random_state=0)
     >>> verdict(sparse_mean(data.X, contamination=0.1))[0]
-    '4 of 100 features have a mean other than 0 (2 up, 2 down), even if any 60 of the 600 rows are wrong.'
+    '4 of 100 features have a mean other than 0 (2 above, 2 below), even if any 60 of the 600 rows are wrong, as asked.'
     """
     tests = wordings_of(result, row_names)
-    first, selected = tests[0], np.unique(np.concatenate([test.estimate.support for test in tests]))
-    said = "".join(first.estimate.status.messages)
-    void = f"The {first.unit}s {DEPENDENT}: no error rate, p-value or interval below holds." * (DEPENDENT in said)
-    if NOT_GUARANTEED in said:
-        void += " Not guaranteed: the suspects were taken out by looking at the values."
-    who = suspected(first) if len(tests) == 1 else suspects_of_tests(tests)
-    forbidden = ["" if test.k else hopeless(test.estimate) for test in tests]
+    return lines_of(tests, Family(result, tests), range(len(tests)))
+
+
+def lines_of(tests: Sequence[Wording], family: Family, places: Sequence[int]) -> tuple[str, ...]:
+    """Return the verdict on tests at some places of a family, perhaps decided again for other bad rows."""
+    first, order = (
+        tests[0],
+        np.argsort([-test.k for test in tests] if len(tests) > MOST_TESTS else [0] * len(tests), kind="stable"),
+    )
+    dependent, alarms = _lifted(first, DEPENDENT), _lifted(first, NOT_GUARANTEED)
+    forbidden = [[] if test.k else _lifted(test, CANNOT) for test in tests]
+    if first.plan.question.looked:  # where other bad rows were assumed the note is of those
+        forbidden = [said if said and ASSUMED not in said[0] else [] for said in forbidden]
     if all(forbidden):  # by the test that comes nearest to it; what fewer bad rows would show is told besides
-        nearest = max(range(len(tests)), key=lambda test: min(tests[test].sizes))
-        found, withstood = f"{forbidden[nearest]}.", _withstood(tests, selected) if first.plan.bad_rows else ""
+        answer = forbidden[min(range(len(tests)), key=lambda k: min(tests[k].sizes))]
     else:
-        found, withstood = _found(tests, selected.size), _withstood(tests, selected)
-    too_small = [test.contrast for test, said in zip(tests, forbidden, strict=True) if said and not all(forbidden)]
-    few = f"Too few {first.unit}s to show anything, whatever the data: {list_names(too_small)}." if too_small else ""
-    return tuple(visible(line) for line in (void.strip(), found, few, withstood, who) if line)
+        answer = _answer(tests, [tests[k] for k in order[:MOST_TESTS]], void=bool(dependent))
+        if too_small := [test.contrast for test, said in zip(tests, forbidden, strict=True) if said]:
+            few = f"There are too few {first.unit}s to show anything, whatever the data: {list_names(too_small)}."
+            answer.append(few)
+    suspects, lines = _suspects(tests), [*alarms, *dependent, *answer]
+    if not (alarms or dependent):
+        assumed = first.plan.bad_rows or not all(forbidden)  # what cannot be shown rests on nothing else
+        lines.append(_assumption(tests, suspects) if assumed else "")
+        lines.append("" if first.rule.paper else _otherwise(tests, family, [places[k] for k in order]))
+    if suspects:
+        lines.append(_suspicious(tests, suspects))
+    elif first.plan.bad_rows and not first.plan.auto and first.judged:
+        lines.append(f"No {first.unit} looks suspicious.")
+    return tuple(visible(line) for line in lines if line)
 
 
-def hopeless(estimate: Estimate) -> str:
-    """Return what an estimate says where its design alone forbids every selection; else nothing."""
-    return next((note for note in estimate.status.messages if CANNOT in note), "")
+def _lifted(wording: Wording, sign: str) -> list[str]:
+    """Return the sentences of the note that has this sign, in the words of the verdict: the first, and the rest."""
+    note = next((note for note in wording.estimate.status.messages if sign in note), "")
+    said = note.replace("feature", wording.feature).replace(unit_name(wording.estimate.units), wording.noun)
+    return [f"{part[0].upper()}{part[1:]}." for part in said.split(". ", 1) if part]
 
 
-# What was found, and on which condition.
+# What holds.
 
 
-def _found(tests: Sequence[Wording], k: int) -> str:
-    """Say that k features were selected, by one test or by some of several."""
-    first, one, d = tests[0], len(tests) == 1, tests[0].plan.n_features
-    counted = count_of(k, d, "feature")
+def _answer(tests: Sequence[Wording], shown: Sequence[Wording], *, void: bool) -> list[str]:
+    """Say which features were selected, by one test or by some of several; or would be, were the alarm not raised.
+
+    Besides, which values are no means, or what it would take to find more.
+    """
+    first, one, plan, estimate = tests[0], len(tests) == 1, tests[0].plan, tests[0].estimate
+    k = int(np.unique(np.concatenate([test.estimate.support for test in tests])).size)
+    counted, sides = count_of(k, plan.n_features, first.feature), "" if one else _by_test(tests, shown)
+    if one and k and not first.side.above:
+        up, named = int(np.sum(signs_of(estimate, estimate.support) > 0)), first.names or estimate.paired
+        words, where = (("higher", "lower"), f" in {first.label}") if named else (("above", "below"), "")
+        told = [f"{n:,} {side}" if k > 1 else side for n, side in zip((up, k - up), words, strict=True) if n]
+        sides = f" ({', '.join(told)}{where})"
     if first.rule.paper:
-        were = "was" if k == 1 else "were"
-        return f"{counted} {were} selected{_sides(first)} by the paper’s rule, which has no error rate."
+        return [
+            f"{counted} {'was' if k == 1 else 'were'} selected{sides} by the paper’s rule, which has no error rate."
+        ]
     # Several have no names of their own.
-    verb, what = claim(first if one else wording_of(first.estimate, ("the reference", "the label")))
-    what = "" if not one and verb == "differ" and not first.plan.question.min_effect else f" {what}"
-    what += f" with q ≤ {first.plan.question.level:g}" if first.rule.compared is Q else ""
-    what += "" if one else f" in {'some' if k else 'any'} of {pluralize(len(tests), 'test')}, {which_tests(tests)}"
-    on = condition(first) if one else _condition_of_tests(tests, found=k > 0)
+    verb, what = claim(first if one else wording_of(estimate, ("the reference", "the label")))
+    if not one:
+        plain = verb == "differ" and not plan.question.min_effect
+        what = f"{'between groups' if plain else what}, {which_tests(tests)}"
+    what += f" with q ≤ {plan.question.level:g}" if first.rule.compared is Q else ""
+    asked = "" if void or plan.auto else _asked(tests)
     if not k:
-        return f"None of {pluralize(d, 'feature')} can be said to {verb}{what}, {on}."
-    split = _sides(first) if one else f" ({selected_by_test(tests, MOST_TESTS)})"
-    skewed = int(np.sum(first.estimate.skewed[first.estimate.support] == 1)) if one else 0
-    centres = f" {skewed:,} of them {'looks' if skewed == 1 else 'look'} skewed: a centre there, not a mean."
-    return f"{counted} {VERBS[verb][k > 1]}{what}{split}, {on}.{centres if skewed else ''}"
+        best = tests[nearest(tests)]
+        tested = f"{plan.n_features:,} tested{'' if one else f' in each of {len(tests)} tests'}"
+        verb = "is clearly" if verb == "be" else f"clearly {VERBS[verb][0]}"
+        return [
+            f"No {first.feature} {verb} {what}{asked} ({tested}{nearest_feature(best, named=not one)}).",
+            needed(best),
+        ]
+    verb, centre = f"would {verb}" if void else VERBS[verb][k > 1], ""
+    if one and (skewed := int(np.sum(estimate.skewed[estimate.support] == 1))):
+        centre = f"{'It' if k == 1 else f'{skewed:,} of them'} (*) "
+        centre += "is skewed: its mean" if skewed == 1 else "are skewed: their means"
+        centre += f' may still be {first.null or "the null value"}. target="mean" (--target mean) tests means.'
+    return [f"{counted} {verb} {what}{sides}{asked}.", centre]
 
 
 def claim(wording: Wording) -> tuple[str, str]:
     """Return what is claimed of a selected feature: a verb of `VERBS` and the rest."""
-    side, more = wording.side, wording.plan.question.min_effect
+    side, more, means = wording.side, wording.plan.question.min_effect, wording.test.means
     by = f" by more than {more:g}" if more else ""
     if wording.names is None and not wording.estimate.paired:
-        value = wording.null or "its null value"
+        skewed = (wording.estimate.skewed[wording.estimate.support] == 1).any()
+        what, value = "a centre" if skewed else "a mean", wording.null or "its null value"
         if side.above:
-            return "have", f"a mean {side.above} {value}{by}"
-        return "have", f"a mean {f'more than {more:g} away from' if more else 'other than'} {value}"
+            return "have", f"{what} {side.above} {value}{by}"
+        return "have", f"{what} {f'more than {more:g} away from' if more else 'other than'} {value}"
     within = ", within pairs" if wording.estimate.paired else ""
-    than = f"in {wording.label} than in {wording.reference}"
-    if wording.test.means:
-        return "have", f"{f'a {side.higher}' if side.higher else 'another'} mean {than}{by}{within}"
     if side.higher:
-        return "be", f"{side.higher} {than}{by}{within}"
-    return "differ", f"between {wording.label} and {wording.reference}{by}{wording.strata}{within}"
-
-
-def _sides(wording: Wording) -> str:
-    """Say how many of the selected features are up and how many down; empty where one side was looked for."""
-    estimate, k = wording.estimate, wording.k
-    if wording.side.above or not k:
-        return ""
-    up = int(np.sum(signs_of(estimate, estimate.support) > 0))
-    where = f" in {wording.label}" if wording.names or wording.estimate.paired else ""
-    told = [f"{number:,} {side}" if k > 1 else side for number, side in ((up, "up"), (k - up, "down")) if number]
-    return f" ({', '.join(told)}{where})"
+        verb, what = ("have", f"a {side.higher} mean") if means else ("be", side.higher)
+        return verb, f"{what} in {wording.label} than in {wording.reference}{by}{within}"
+    of_means = "in the mean " if means else ""
+    return "differ", f"{of_means}between {wording.label} and {wording.reference}{by}{wording.strata}{within}"
 
 
 def signs_of(estimate: Estimate, features: IntArray) -> FloatArray:
@@ -131,127 +210,189 @@ def signs_of(estimate: Estimate, features: IntArray) -> FloatArray:
     return np.where(np.isfinite(by_value) & (by_value != 0), by_value, np.sign(estimate.beta[features]))
 
 
-def condition(wording: Wording) -> str:
-    """Say on which condition it holds that these features, or none, were selected: how many rows may be bad."""
-    plan, unit, some = wording.plan, wording.unit, wording.bad
-    none_bad = f"provided that no {unit} is bad"
-    if not wording.k:
-        if not plan.bad_rows:
-            return f"even if no {unit} is bad"
-        look_it = "although more look it" if wording.more_look_bad else "as many as look it"
-        return f"with {some} allowed to be bad, {look_it}" if plan.auto else f"if any {some} may be wrong"
-    if not plan.auto:
-        if not plan.bad_rows:
-            return none_bad
-        if not wording.rule.adversary:  # who could hide true signals
-            return f"with {some} allowed to be bad"
-        return f"even if any {some} {'is' if wording.allowed == (1,) else 'are'} wrong"
-    if not wording.judged:
-        return f"{none_bad}: {unit}s were not screened, so none is allowed for"
-    if wording.more_look_bad:
-        least = f"provided that no more than {some} are bad" if plan.bad_rows else none_bad
-        return f"{least}, although more look it"
-    if unnamed := wording.rows.unnamed:
-        which = "none" if unnamed == plan.bad_rows else f"{unnamed:,}"
-        return f"provided that no more than {some} are bad, {which} of which can{'not' * (which != 'none')} be named"
-    # Rows far in a few columns look bad too, without a part in the number allowed for.
-    looks, look = (
-        ("lies off together with others", "lie off together") if FEW in wording.rows.kinds else ("looks it", "look bad")
-    )
-    if not plan.bad_rows:
-        doubt = "" if plan.n_units >= SHOWING else f", though among so few {unit}s bad ones may not show"
-        return f"{none_bad}: none {looks}{doubt}"
-    no_more = f"provided that no more {unit}s are bad than"
-    if wording.names is not None:
-        return f"{no_more} {look}: {some}"
-    return f"{no_more} {f'the {plan.bad_rows:,} that {look}' if plan.bad_rows > 1 else 'the one that looks bad'}"
+def which_tests(tests: Sequence[Wording]) -> str:
+    """Say what was compared with what."""
+    references = {test.reference for test in tests}
+    if references == {REST}:
+        return "each against all others"
+    if references == {EACH}:
+        return "each against every other one"
+    return f"each against {references.pop()}" if len(references) == 1 else "pair by pair"
 
 
-# How many bad rows it withstands.
+def _by_test(tests: Sequence[Wording], shown: Sequence[Wording]) -> str:
+    """Say how many features each test selects; of many tests those with most."""
+    same = len({test.reference for test in tests}) == 1
+    told = ", ".join(f"{test.label if same else test.contrast}: {test.k:,}" for test in shown)
+    left = len(tests) - len(shown)
+    return f" ({told}{f', and no more in the other {left:,} tests' if left else ''})"
 
 
-def _withstood(tests: Sequence[Wording], selected: IntArray) -> str:
-    first, k = tests[0], selected.size
+def _asked(tests: Sequence[Wording]) -> str:
+    """Say how many bad rows were named; nothing where none were."""
+    first, found, shares = tests[0], any(test.k for test in tests), {test.shares for test in tests}
+    if not any(test.plan.bad_rows for test in tests):
+        return ""
+    some = first.bad if len(tests) == 1 else shares.pop() if len(shares) == 1 else "a share of each group"
+    asked = "" if first.plan.question.looked else ", as asked"
+    if not first.rule.adversary:  # who could hide true signals
+        return f", with {some} taken as {first.wrong.several}{asked}"
+    if not found:
+        return f" if any {some} may be {first.wrong.several}{asked}"
+    return f", even if any {some} {first.wrong.so_many}{asked}"
+
+
+# What it assumes.
+
+COUNTED = (LABEL, TOGETHER)
+"""Kinds of suspects that are taken as wrong unless a number is named."""
+
+
+class _Suspect(NamedTuple):
+    """What the test in which a row looks worst says of it; a label that is contradicted comes first."""
+
+    by_label: bool
+    score: float
+    kind: str
+    unit: int
+    """Its number, or that of its subject."""
+    like: str
+    """Which label it looks like, where there are several."""
+    reasons: tuple[int, ...]
+
+
+def _suspects(tests: Sequence[Wording]) -> dict[int, _Suspect]:
+    """Return the suspects of all tests by their numbers, in the order of one test, the worst of several first."""
+    worst = dict[int, _Suspect]()
+    for test in tests:
+        rows, labels = test.rows, test.estimate.labels
+        units = test.estimate.units if test.names is None else None
+        for row, kind, why in zip(rows.suspects.tolist(), rows.kinds, rows.reasons or repeat(()), strict=False):
+            like = (
+                "" if labels is None or len(tests) == 1 or kind != LABEL else "unlike" if labels[row] == 1 else "like"
+            )
+            like = f" ({like} {test.label})" if like else ""
+            unit = row if units is None else int(units[row])
+            found = _Suspect(kind == LABEL, float(rows.scores[row]), kind, unit, like, why)
+            worst[row] = max(worst.get(row, found), found)
+    return worst if len(tests) == 1 else dict(sorted(worst.items(), key=lambda item: -item[1].score))
+
+
+def _assumption(tests: Sequence[Wording], suspects: Mapping[int, _Suspect]) -> str:
+    """Say which rows may be wrong with all of it true."""
+    first, unit, some = tests[0], tests[0].unit, any(test.plan.bad_rows for test in tests)
     if first.rule.paper:
-        bad_rows = first.plan.bad_rows
-        left = int(np.sum(first.estimate.decision.last[selected] >= bad_rows))
-        bad = f" with {pluralize(bad_rows, 'bad row')}" if bad_rows else ""
-        some = "All" if left == k else "None" if not left else f"{left:,}"
-        return f"{some} of them would be selected by Holm’s rule{bad} too, which has one." if k else ""
-    if not k:
-        return closest_in_words(first) if len(tests) == 1 else ""
-    each = [test.estimate for test in tests]
-    last = [np.where(np.isin(selected, one.support), one.max_contamination[selected], -1.0) for one in each]
-    return _left(first, np.max(last, axis=0), least=max(min(test.plan.bad_shares) for test in tests))
-
-
-def _left(wording: Wording, last: FloatArray, *, least: float) -> str:
-    """Say how many of some features are left at shares that people think in, beyond ``least``."""
-    groups, sure = wording.names is not None, wording.rule.all_shares
-    if last.size == 1:
-        share, of = float(last[0]), "rows of each group" if groups else f"{wording.unit}s"
-        return f"It survives up to {percent(share)} bad {of}." if share > least + TIED else ""
-    left = [(share, int(np.sum(last >= share - TIED))) for share in SHARES if share > least + TIED]
-    while len(left) > 1 and left[1][1] == last.size:  # all are left at more
-        del left[0]
-    told, before = [], -1
-    for share, number in left:
-        if number != before:
-            told.append((share, number))
-        before = number
-    if not told:
-        return ""
-    (first, number), *others = told[:MOST_SHARES]
-    some = f"{percent(first)} of each group" if groups else f"{percent(first)} of the {wording.unit}s"
-    wrong = f"if {some} {'is' if groups else 'are'} wrong"
-    if not number:
-        beyond = f"none of them {wrong}" if sure else f"none of them would be selected with {some} bad"
-        strongest = f"; the strongest up to {percent(float(last.max()))}" if last.max() > least + TIED else ""
-        return f"{beyond.capitalize()}{strongest}."
-    them = "All of them" if number == last.size else f"{number:,} of them"
-    rest = "".join(f", {'none' if not n else f'{n:,}'} at {percent(share)}" for share, n in others)
-    return f"{them} {f'even {wrong}' if sure else f'would be selected with {some} bad'}{rest}."
-
-
-def closest_in_words(wording: Wording) -> str:
-    """Say at which share of bad rows a feature would be selected, where none is."""
-    estimate, unit = wording.estimate, wording.unit
-    kept = np.setdiff1d(np.arange(wording.plan.n_features), estimate.decision.skipped)
-    if not kept.size:
-        return ""
-    last = estimate.max_contamination[kept]
-    number = int(np.sum(~np.isnan(last)))
-    if not number and wording.plan.bad_rows:
-        return f"Not even if no {unit} were bad would one be selected."
-    if not number:
-        keys = -np.abs(estimate.beta[kept]), estimate.p_values[kept], wording.adjusted[kept]
-        best = kept[np.lexsort(keys)[0]]
-        name, value = wording.rule.compared.name, wording.adjusted[best]
-        return f"The strongest, {_named(estimate, best)}, has {name} = {value:.2g}."
-    best = kept[int(np.nanargmax(last))]
-    of = " of each group" if wording.names else ""
-    up_to = f"with up to {percent(float(np.nanmax(last)))} bad {unit}s{of}"
+        return _by_holm(first)
+    judged, listed, wrong = (
+        any(test.judged for test in tests),
+        len({each.unit for each in suspects.values()}),
+        first.wrong,
+    )
+    none = f"This assumes that no {unit} is {wrong.one}"
+    if not first.plan.auto:
+        look = f", although {listed:,} look{'s' * (listed == 1)} suspicious" if listed else "; none looks suspicious"
+        told = ", as asked" * (not first.plan.question.looked) + look * judged
+        return "" if some else f"{none}{told}."
+    if not judged:
+        return f"{none}; the {unit}s were not screened."
+    if not (some or listed or first.rows.unnamed):
+        n = first.plan.n_units if len(tests) == 1 else first.plan.n_rows
+        doubt = f". None looks suspicious, but with {n:,} {unit}s a wrong one could go unnoticed"
+        return f"{none}{doubt if n < SHOWING else '; none looks suspicious'}."
+    if any(test.more_look_bad for test in tests):
+        least = f"This assumes that at most {first.bad} {wrong.so_many}" if some else none
+        return f"{least}, although more look suspicious."
+    if unnamed := first.rows.unnamed:
+        which = "none of them can" if unnamed == first.plan.bad_rows else f"{unnamed:,} of them cannot"
+        return f"This holds even if any {first.bad} {wrong.so_many}: as many seem to be, and {which} be named."
+    if not some:
+        below = "one below is unusual, but was" if listed == 1 else f"{listed:,} below are unusual, but were"
+        return f"{none}. The {below} not counted as {wrong.several}."
+    number, where = len({each.unit for each in suspects.values() if each.kind in COUNTED}), ""
+    those, are = f"the {number:,} suspicious {unit}s below", f"are {wrong.several}"
     if number == 1:
-        return f"1 would be selected {up_to}: {_named(estimate, best)}."
-    return f"{number:,} would be selected if no {unit} were bad, the strongest, {_named(estimate, best)}, {up_to}."
+        those, are = f"the suspicious {unit} below", f"is {wrong.one}"
+    if len(tests) == 1 and first.names:
+        each = zip(first.allowed, (first.label, first.reference), strict=True)
+        split = " and ".join(f"{'all' if bad == number else f'{bad:,}'} of {name}" for bad, name in each if bad)
+        split = f"{first.allowed[0]:,} in each group" if len({*first.allowed}) == 1 else split
+        where = f" ({'up to ' * (sum(first.allowed) != number)}{split})"
+    if not first.rule.adversary or not any(test.k for test in tests):
+        return f"This takes {those} as {wrong.one if number == 1 else wrong.several}{where}."
+    return f"This holds even if {those} {are}{where}."
 
 
-def _named(estimate: Estimate, feature: int) -> str:
-    return f"feature {feature}" if estimate.feature_names is None else str(estimate.feature_names[feature])
+def _by_holm(wording: Wording) -> str:
+    """Say how many features of the paper's rule, which has no error rate, Holm's would select."""
+    estimate, bad = wording.estimate, wording.plan.bad_rows
+    left = int(np.sum(estimate.decision.last[estimate.support] >= bad))
+    some = f"{left:,}" if left else "none"
+    with_bad = f" with {pluralize(bad, f'wrong {wording.unit}')}" if bad else ""
+    return f"Holm’s rule, which has one, would select {some} of them{with_bad}." if wording.k else ""
 
 
-# Who looks bad, and what speaks against them.
+# What else would hold.
+
+
+def _otherwise(tests: Sequence[Wording], family: Family, places: Sequence[int]) -> str:
+    """Say what is selected if no row is wrong, without the suspects, and if more are wrong than was assumed."""
+    first, fitted, said = tests[0], family.tests[0].plan, list[tuple[str, Sequence[int], str]]()
+    if any(test.plan.bad_rows for test in tests):
+        said.append((f"If no {first.unit} is {first.wrong.one}: ", family.counts(0.0), ""))
+    assumed = fitted.auto and fitted.n_tests == len(family.tests) and any(test.plan.bad_rows for test in family.tests)
+    if assumed and (suspects := _suspects(family.tests)):
+        number, counts = len({each.unit for each in suspects.values()}), family.without_suspects()
+        given = "" if first.estimate.source is not None else "X"
+        those = f"Without the {'suspect' if number == 1 else f'{number:,} suspects'}: "
+        said.append((those, counts, " (not guaranteed)" if counts else f"see without_suspects({given})"))
+    least = max(min(test.plan.bad_shares) for test in tests) + TIED
+    share = next((share for share in SHARES if share > least), None)
+    means = first.estimate.mean_test or first.estimate.difference_test
+    halved = means is not None and means.rows is not None  # such a scale has no room for any row that is wrong
+    if share is not None and any(test.k for test in tests) and not halved:
+        with suppress(InputError):  # so many pairs may be more than half
+            counts, few = family.counts(share), first.plan.n_units < FEW_ROWS and len(tests) == 1
+            many = _so_many(first, share) if few and not first.plan.rest else None
+            some = f"{percent(share)} of {'each group' if first.names else f'the {first.unit}s'}"
+            some, are = (some, f"are {first.wrong.several}") if many is None else (many.bad, many.wrong.so_many)
+            with_some = f"With {some} taken as {first.wrong.several}: "
+            wrong = f"If any {some} {are}: " if first.rule.all_shares else with_some
+            last, strong = float(np.max(first.estimate.max_contamination[first.estimate.support], initial=0.0)), ""
+            if len(tests) == 1 and not counts[places[0]] and last > least:
+                each = " and ".join(f"{int(last * n + TIED):,} of {n:,}" for n in first.sizes) if few else percent(last)
+                strong = f" (the strongest holds up to {each})"
+            said.append((wrong, counts, strong))
+    more = ", …" * (len(places) > MOST_TESTS)
+    told = [
+        ", ".join(f"{counts[k]:,}" if counts[k] else "none" for k in places[:MOST_TESTS]) + more if counts else ""
+        for _, counts, _ in said
+    ]
+    return "   ".join(f"{words}{number}{after}." for (words, _, after), number in zip(said, told, strict=True))
+
+
+def _so_many(wording: Wording, share: float) -> Wording:
+    """Return the same words with such a share of wrong rows."""
+    plan, sizes = wording.plan, wording.sizes
+    bad = [bad_rows(n, share) for n in sizes] if not wording.estimate.paired else [bad_pairs(sizes[0], (share, share))]
+    by_group = BadRows(bad[1], bad[0]) if plan.sizes else None
+    return replace(wording, plan=replace(plan, bad_rows=sum(bad), bad_by_group=by_group))
+
+
+# Who is suspicious, and why.
 
 MOST_REASONS = 3
 """Features that a sentence names against one row."""
-THROUGHOUT = "large throughout, as good {unit}s with a scale of their own may be, and not counted as bad"
 WORDS_OF_KINDS = {
-    TOGETHER: ("lies off", "lie off together"),
-    LABEL: ("contradicts its label", "contradict their label"),
-    FEW: ("is far off in a few columns", "are far off in a few columns"),
-    LARGE: (f"is {THROUGHOUT}", f"are {THROUGHOUT}"),
+    LABEL: ("suspicious", "it looks like the other group", "they look like the other group"),
+    TOGETHER: ("suspicious", "it deviates from the rest", "they deviate in the same direction"),
+    FEW: ("unusual", "it is far off in a few {feature}s", "they are far off in a few {feature}s"),
+    LARGE: (
+        "unusual",
+        "it is large in most {feature}s and was kept",
+        "they are large in most {feature}s and were kept",
+    ),
 }
-"""What suspects of each kind do, one of them and several, in the order in which they are told."""
+"""What suspects of each kind are called, and what one of them and several do, in the order in which they are told."""
 MEANINGS = {
     LABEL: "by features in which the groups lie far enough apart to judge a label",
     TOGETHER: "to the same side, as if one cause had moved them; by default as many bad rows are allowed for",
@@ -261,40 +402,33 @@ MEANINGS = {
 """What each kind means to a reader of the page."""
 
 
-def suspected(wording: Wording) -> str:
-    """Name the suspects, kind by kind."""
-    if not wording.judged:
-        return ""
-    if not wording.rows.suspects.size:
-        return "" if wording.plan.auto else f"No {wording.unit} looks bad."
-    kinds = np.array(wording.rows.kinds)
-    by_kind = ((kind, np.flatnonzero(kinds == kind)) for kind in WORDS_OF_KINDS)
-    return " ".join(_of_kind(wording, kind, which) for kind, which in by_kind if which.size)
+def _suspicious(tests: Sequence[Wording], suspects: Mapping[int, _Suspect]) -> str:
+    """Name the suspects of all tests, each once, kind by kind."""
+    by_kind = [{row: each for row, each in suspects.items() if each.kind == kind} for kind in WORDS_OF_KINDS]
+    return " ".join(_of_kind(tests[0], those) for those in by_kind if those)
 
 
-def _of_kind(wording: Wording, kind: str, which: IntArray) -> str:
-    """Name the suspects of one kind, and what speaks against them."""
-    suspects, units = wording.rows.suspects[which], wording.estimate.units
-    against = [wording.rows.reasons[place] for place in which.tolist()] if wording.rows.reasons else []
-    number, of = suspects.size, ""
-    if units is not None and not wording.names:  # the rows of subjects
-        number = np.unique(units[suspects]).size
-        of = f" ({pluralize(suspects.size, 'row')})"
-    shown, note = called(wording, suspects)
-    if kind == FEW and against:
-        shown = _with_reasons(wording, shown, against, most=2)
+def _of_kind(first: Wording, suspects: Mapping[int, _Suspect]) -> str:
+    """Name the suspects of one kind, and say what each or all of them do."""
+    units, reasons = first.estimate.units, [each.reasons for each in suspects.values()]
+    kind = next(iter(suspects.values())).kind
+    number, of = len(suspects), ""
+    if units is not None and not first.names:  # the rows of subjects
+        number, of = np.unique(units[list(suspects)]).size, f" ({pluralize(len(suspects), 'row')})"
+    called, note = row_names_of(first, np.array(list(suspects), dtype=np.intp))
+    looks, one, several = WORDS_OF_KINDS[kind]
+    does = (one if number == 1 else several).format(feature=first.feature)
+    if kind == FEW and any(reasons):
+        called = _with_reasons(first, called, reasons, most=2)
     if kind == TOGETHER:
-        speaking = Counter(feature for features in against for feature in features).most_common(MOST_REASONS + 1)
-        most = features_against(wording, tuple(feature for feature, _ in speaking))
-        note += f", most of all in {list_names(most, MOST_REASONS)}" if most else ""
-    does = WORDS_OF_KINDS[kind][number > 1].format(unit=wording.unit)
-    return _told(f"{pluralize(number, wording.unit)}{of} {does}", shown, note)
-
-
-def _told(claim: str, names: Sequence[str | int], note: str) -> str:
-    """Return a sentence with those it is about, and its full stop; three dots are one."""
-    sentence = f"{claim}: {list_names(names)}{note}"
-    return sentence if sentence.endswith("…") else f"{sentence}."
+        speaking = Counter(feature for why in reasons for feature in why).most_common(MOST_REASONS + 1)
+        most = features_against(first, tuple(feature for feature, _ in speaking))
+        does += f", mainly in {first.feature}s {list_names(most, MOST_REASONS)}" if most else ""
+    if any(each.like for each in suspects.values()):
+        does = "it contradicts its label" if number == 1 else "they contradict their labels"
+    names = [f"{name}{each.like}" for name, each in zip(called, suspects.values(), strict=True)]
+    who = pluralize(number, f"{looks} {first.unit}") if number > NAMED else f"{looks} {first.unit}{'s' * (number > 1)}"
+    return f"{who[0].upper()}{who[1:]}{of}: {list_names(names)}{note} — {does}."
 
 
 def _with_reasons(
@@ -310,7 +444,7 @@ def features_against(wording: Wording, features: tuple[int, ...]) -> list[str]:
     return [str(name) for name in wording.estimate.names(np.array(features, dtype=np.intp))]
 
 
-def called(wording: Wording, rows: IntArray) -> tuple[Sequence[str | int], str]:
+def row_names_of(wording: Wording, rows: IntArray) -> tuple[Sequence[str | int], str]:
     """Return what rows are called, and what there is to say of numbers."""
     if wording.row_names is not None:
         return [str(wording.row_names[row]) for row in rows.tolist()], ""
@@ -319,78 +453,7 @@ def called(wording: Wording, rows: IntArray) -> tuple[Sequence[str | int], str]:
 
 
 def worst_first(wording: Wording) -> str:
-    """Name the worst suspects and what speaks against each; empty where that is not known."""
-    if not wording.rows.reasons:
-        return ""
-    names, note = called(wording, wording.rows.suspects)
+    """Name the worst suspects and what speaks against each."""
+    names, note = row_names_of(wording, wording.rows.suspects)
     told = _with_reasons(wording, names, wording.rows.reasons, most=MOST_REASONS)
-    return f"Suspects, worst rows first{note}, with the features that speak against each: {list_names(told)}."
-
-
-# Several tests of groups.
-
-
-def which_tests(tests: Sequence[Wording]) -> str:
-    """Say what was compared with what."""
-    references = {test.reference for test in tests}
-    if references == {REST}:
-        return "each label against the rest"
-    if references == {EACH}:
-        return "each label against each other one"
-    return f"each other label against {references.pop()}" if len(references) == 1 else "labels pair by pair"
-
-
-def selected_by_test(tests: Sequence[Wording], most: int) -> str:
-    """Say how many features each test selects; of many tests those with most."""
-    same = len({test.reference for test in tests}) == 1
-    told = [(test.k, test.label if same else test.contrast) for test in tests]
-    if len(told) > most:
-        told = sorted(told, key=lambda pair: -pair[0])
-    if not any(number for number, _ in told):
-        return "none in any test"
-    more = f", and no more in the other {len(told) - most:,} tests" if len(told) > most else ""
-    return ", ".join(f"{label}: {number:,}" for number, label in told[:most]) + more
-
-
-def _condition_of_tests(tests: Sequence[Wording], *, found: bool) -> str:
-    """Say on which condition all of it holds."""
-    first, unit = tests[0], tests[0].unit
-    if not any(each.plan.bad_rows for each in tests):
-        looked = any(each.judged for each in tests)
-        why = "" if not first.plan.auto else ": none looks it" if looked else ": none was screened"
-        return f"provided that no {unit} is bad{why}" if found else f"even if no {unit} is bad"
-    if first.plan.auto:
-        return f"provided that in no test more {unit}s of either group are bad than look bad there"
-    shares = {each.shares for each in tests}
-    share = shares.pop() if len(shares) == 1 else "a share of each group"
-    if not first.rule.adversary:
-        return f"with {share} allowed to be bad"
-    return f"{'even if' if found else 'if'} {share} {'is' if found else 'may be'} wrong"
-
-
-def suspects_of_tests(tests: Sequence[Wording]) -> str:
-    """Name rows that look like another group than their own, each where it looks worst, and rows off from their own."""
-    found: dict[int, tuple[float, str]] = {}
-    others: dict[str, set[int]] = {}
-    for each in tests:
-        rows, labels = each.estimate.rows, each.estimate.labels
-        if rows is None or labels is None:
-            continue
-        for row, kind in zip(rows.suspects.tolist(), rows.kinds, strict=True):
-            if kind != LABEL:
-                others.setdefault(kind, set()).add(row)
-                continue
-            like = f"unlike {each.label}" if labels[row] == 1 else f"like {each.label}"
-            found[row] = max(found.get(row, (-np.inf, "")), (float(rows.scores[row]), like))
-    first, sentences = tests[0], []
-    if found:
-        worst = np.array(sorted(found, key=lambda row: -found[row][0]), dtype=np.intp)
-        shown, note = called(first, worst)
-        told = [f"{name} ({found[row][1]})" for name, row in zip(shown, worst.tolist(), strict=True)]
-        does = WORDS_OF_KINDS[LABEL][len(told) > 1]
-        sentences.append(_told(f"{pluralize(len(told), first.noun)} {does}", told, note))
-    for kind in (TOGETHER, FEW):
-        if off := sorted(others.get(kind, set()) - set(found)):
-            shown, note = called(first, np.array(off, dtype=np.intp))
-            sentences.append(_told(f"{pluralize(len(off), first.noun)} {kind}", shown, note))
-    return " ".join(sentences)
+    return f"Suspects, the worst first{note}, with the {wording.feature}s that speak against each: {list_names(told)}."

@@ -24,6 +24,8 @@ from sparsemean.result.comparison import Comparison, tests_of
 
 Names: TypeAlias = tuple[str, str]
 """Of the reference and of the label, in this order, as `Plan.sizes` has them."""
+FEW_ROWS = 100
+"""Rows below which they are called samples, and counted in words where more are told in percent."""
 REST, EACH = "the rest", "each other label"
 """What the reference is called where a label is compared with all others."""
 
@@ -155,6 +157,8 @@ class TestWords(NamedTuple):
     """Whether groups are compared by ranks, which have shares of pairs."""
     null: str = ""
     """Which features of one sample count as false."""
+    direction: str = ""
+    """What is taken from what: ``new minus control``."""
 
 
 PAIRS_WON = "in which {label} is larger, less the share in which it is smaller"
@@ -202,6 +206,14 @@ TESTS = {
 """By the name of the test, and whether groups are compared."""
 
 
+class Wrong(NamedTuple):
+    """What one of some rows may be, and several, and this said of as many as may be."""
+
+    one: str
+    several: str
+    so_many: str
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Wording:
     """What an estimate is about, and what its groups and rows are called."""
@@ -215,12 +227,12 @@ class Wording:
     reference: str
     label: str
     """The same, and of groups whose rows come in pairs, of which the differences are one sample; else empty."""
-    direction: str
-    """What is taken from what: ``new minus control``."""
     noun: str
-    """What is counted as one observation: a row or a subject."""
+    """What is counted as one observation: a row, below a hundred a sample, or a subject; a cell where so named."""
     unit: str
-    """What may be bad: a row, a subject, or a pair of rows."""
+    """What may be bad: one of them, or a pair."""
+    feature: str
+    """What a column is called."""
     rule: RuleWords
     side: SideWords
     test: TestWords
@@ -234,6 +246,12 @@ class Wording:
     def contrast(self) -> str:
         """What the test is called: ``new against control``."""
         return f"{self.label} against {self.reference}"
+
+    @property
+    def wrong(self) -> Wrong:
+        """What some of them may be: wrong, or of users bots."""
+        one, several = ("a bot", "bots") if self.unit == "user" else ("wrong", "wrong")
+        return Wrong(one, several, f"is {one}" if {*self.allowed} == {1} else f"are {several}")
 
     @property
     def each(self) -> str:
@@ -276,7 +294,9 @@ class Wording:
 
     @property
     def bad(self) -> str:
-        """How many of how many may be bad: ``5 of the 83 rows of M and 3 of the 42 of F``."""
+        """How many may be bad: ``5 of the 83 rows of M and 3 of the 42 of F``, or ``2 of 20 rows in each group``."""
+        if len({*self.allowed}) == len({*self.sizes}) == 1 and self.names:
+            return f"{self.allowed[0]:,} of {pluralize(self.sizes[0], self.noun)} in each group"
         number, *others = (f"{bad:,} of the" for bad in self.allowed)
         if self.names is None:
             return f"{number} {self.plan.n_units:,} {self.unit}s"
@@ -352,7 +372,8 @@ def wording_of(
     effect = f"Difference within pairs, {direction}" if estimate.paired else test.effect.format(**called)
     effect += ", or share of pairs" if (estimate.measure == PAIRS).any() else ""
     meaning, estimates = test.lean_meaning.format(**called), test.estimates.format(**called)
-    noun = unit_name(estimate.units)
+    few = "sample" if plan.n_rows < FEW_ROWS else "row"
+    noun = estimate.sample.unit or (few if estimate.units is None else unit_name(estimate.units))
     return Wording(
         estimate=estimate,
         plan=plan,
@@ -360,12 +381,12 @@ def wording_of(
         names=(reference, label) if groups else None,
         reference=reference,
         label=label,
-        direction=direction,
         noun=noun,
         unit="pair" if estimate.paired else noun,
+        feature=estimate.sample.feature or "feature",
         rule=RULES[plan.question.selection],
         side=SIDES[plan.question.side],
-        test=test._replace(effect=effect, lean_meaning=meaning, estimates=estimates),
+        test=test._replace(direction=direction, effect=effect, lean_meaning=meaning, estimates=estimates),
         rows=estimate.rows or NO_ROWS,
         row_names=row_names,
     )

@@ -14,7 +14,7 @@ function valueAt(key, k) {
   return key === "p_value" ? 10 ** values[k] : values[k];
 }
 
-const countWords = () => `${withCommas(String(stop().n))} of ${withCommas(String(data.n_features))} features`;
+const countWords = () => `${withCommas(String(stop().n))} of ${withCommas(String(data.n_features))} ${data.feature}s`;
 
 function moveTo(at) {
   state.at = at;
@@ -26,6 +26,9 @@ function moveTo(at) {
   }
   const said = `${countWords()} at ${stop().words}`;
   find("#share-said").textContent = said;
+  const verdict = find("#verdict");
+  verdict.style.minHeight = `${verdict.offsetHeight}px`; // what is below stays where it is
+  verdict.replaceChildren(...stop().verdict.map((line) => html("p", { class: "verdict" }, line)));
   const slider = find("#share");
   if (slider !== null) {
     slider.value = String(at);
