@@ -352,6 +352,8 @@ def chosen(names: Sequence[str], wanted: ReadOptions) -> IntArray:
         found.append(np.any([np.zeros(len(names), dtype=bool), *each], axis=0))
     if faults:
         listed = f"it has {list_names([*filter(None, names)]) or 'none'}"
+        if any(argument == "--group" for argument, *_ in faults):
+            listed += "; if samples are columns, put their labels into a row of the file and read it with --transpose"
         raise together([InputError(argument, rule, repr(name), listed) for argument, rule, name in faults])
     apart = set(wanted.of_rows.values())
     keep = np.array([name not in apart for name in names], dtype=bool) & ~found[1]

@@ -192,7 +192,9 @@ def of_missing(missing: CountArray, n_rows: int, table: Table) -> list[str]:
     """Say how much is missing, and name columns that have nothing, or less than half of their values."""
     worst = np.argsort(-missing, kind="stable")[:NAMED]
     shares = zip(_features(table, worst), missing[worst] / n_rows, strict=True)
-    shown = ", ".join(f"{name} ({share:.0%})" for name, share in shares if share)
+    shown = ", ".join(
+        f"{name} ({f'{share:.0%}' if share >= 0.01 else f'{100 * share:.1g}%'})" for name, share in shares if share
+    )
     share = float(np.mean(missing, dtype=np.float64)) / n_rows
     much = f"{share:.2%}" if share >= 5e-5 else f"{int(missing.sum(dtype=np.int64)):,}"
     messages = [f"{much} of the values are missing and were left out, most of them in {shown}"]

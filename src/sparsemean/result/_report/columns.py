@@ -141,7 +141,7 @@ def _terms(wording: Wording) -> dict[str, str]:
         "holm": f"{SELECTIONS['maxt' if wording.rule.drawn else 'fwer']}: {RULES['fwer'].error}",
         "q_rule": f"{SELECTIONS[q_rule]}: {RULES[q_rule].error}",
         "radius": beyond,
-        "won": PAIRS_WON if wording.names else PAIRS_ABOVE,
+        "won": PAIRS_WON.format(label=wording.label) if wording.names else PAIRS_ABOVE,
         "beside": "; the ranks that select do not know it" if ranks else "",
         "sizes": ", ".join(map(str, plan.walk.bucket_sizes)),
         "short_0": short[0],
