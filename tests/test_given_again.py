@@ -256,6 +256,7 @@ def test_a_loaded_result_gives_the_same_scorecard(kind: str, tmp_path: Path) -> 
     expected = {who: scorecard(result, leave_out=who) for who in ("together", "suspects", "nobody")}
     assert len(expected["together"].suspects) > 0 or kind == "subjects"
     result = arms(**EXPERIMENTS[kind])  # nobody has asked this one for a scorecard
+    result.summary()  # but what there is without the suspects has been told
     result.save(tmp_path / "result.npz")
     for back in (
         load(tmp_path / "result.npz"),

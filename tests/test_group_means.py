@@ -404,7 +404,7 @@ def test_the_command_line_compares_means(tmp_path: Path, capsys: pytest.CaptureF
     asked = ("fit", tmp_path / "x.csv", "--group", "arm", "--reference", "even", "--target", "mean")
     expect(*asked, "--scale", "1.1", "--contamination", "0.01", "-v")
     shown = capsys.readouterr().out
-    assert "1 of 5 features has another mean in skewed than in even (up in skewed)" in " ".join(shown.split())
+    assert "1 of 5 features differs in the mean between skewed and even (higher in skewed)" in " ".join(shown.split())
     assert "Estimates are differences of means, skewed minus even" in " ".join(shown.split())
     assert "auc" not in shown
     expect(*asked, "-q", "-e", "0.01", status=2)

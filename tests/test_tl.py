@@ -373,7 +373,7 @@ def test_too_few_donors_are_told_what_helps() -> None:
     few = tl.rank_genes_groups(adata, "kind", donors="donor")
     assert few.summary().startswith("6 donors cannot show an effect in any of 20 genes, whatever the data.")
     said = tl.rank_genes_groups(nested(8), "ill", donors="donor").summary()
-    assert said.startswith("4 against 4 subjects cannot show")
+    assert said.startswith("4 against 4 donors cannot show")
     assert "limma or DESeq2 for genes" in said
 
 

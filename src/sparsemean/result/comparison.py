@@ -219,6 +219,8 @@ def called(result: Estimate | Comparison, unit: str | None, feature: str | None)
         if noun is not None and not (isinstance(noun, str) and noun.strip()):
             raise InputError(argument, "be a noun whose plural ends in s, such as 'cell'", repr(noun))
 
+    without = vars(result).setdefault("_without", list[int]())  # what verdicts on either tell is known of both
+
     def named(estimate: Estimate) -> Estimate:
         again, own = replace(estimate), estimate.sample
         # With what is known of it already, which may rest on data that are gone, and what scorecards will ask of it.
@@ -228,4 +230,6 @@ def called(result: Estimate | Comparison, unit: str | None, feature: str | None)
 
     if isinstance(result, Estimate):
         return named(result)
-    return replace(result, results={key: named(each) for key, each in result.results.items()})
+    again = replace(result, results={key: named(each) for key, each in result.results.items()})
+    vars(again)["_without"] = without
+    return again

@@ -79,14 +79,12 @@ class Family:
 
     def without_suspects(self) -> list[int]:
         """Return how many features each test selects without the suspects, fitted once; nothing if that is too much."""
-        known, plan = vars(self.result), self.tests[0].plan
-        if "_without" not in known:
-            found: list[int] = []
-            if plan.n_rows * plan.n_features <= MOST_FITTED and self.tests[0].estimate.source is not None:
-                with suppress(InputError), FITTED.reading():
-                    found = [each.support.size for each in tests_of(self.result.without_suspects())]
-            known["_without"] = found
-        return list(known["_without"])
+        counts, plan = vars(self.result).setdefault("_without", list[int]()), self.tests[0].plan
+        there = self.tests[0].estimate.source is not None and plan.n_rows * plan.n_features <= MOST_FITTED
+        if there and not counts:
+            with suppress(InputError), FITTED.reading():
+                counts += [each.support.size for each in tests_of(self.result.without_suspects())]
+        return list(counts)
 
 
 def verdict(result: Estimate | Comparison, *, row_names: Sequence[object] | None = None) -> tuple[str, ...]:
