@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sparsemean import SparseMeanDifference
+from sparsemean import Estimate, SparseMeanDifference
 from sparsemean._data import as_table
 from sparsemean._evidence import groups
 from sparsemean._evidence.common_values import NOTHING_READ, CommonValues, read
@@ -29,7 +29,7 @@ def test_counts_about_a_value_are_those_of_the_column_less_it(n_strata: int) -> 
     y, within = np.repeat([0, 1], [25, 35]), np.arange(60) % n_strata
     X = rng.permuted(np.repeat([[-1.0], [0], [1], [2], [4]], [3, 12, 20, 16, 9], axis=0) * np.ones(6), axis=0)
     rows = [tuple(np.flatnonzero((y == label) & (within == h)) for label in (1, 0)) for h in range(n_strata)]
-    common = CommonValues.of(read(as_table(X), np.arange(6), rows), 60, n_strata)  # type: ignore[arg-type]
+    common = CommonValues.of(read(as_table(X), np.arange(6), rows), n_strata)  # type: ignore[arg-type]
     np.testing.assert_array_equal(common.often, [[20, 16, 20, 3]] * 6)
     assert common.size.tolist() == [20, 16, 9] * 6
     for k, (feature, value) in enumerate(product(range(6), (1.0, 2.0, 4.0))):
@@ -90,3 +90,39 @@ def test_ratings_are_told_apart_with_their_mode_as_the_block() -> None:
     both = [SparseMeanDifference(0.02).fit(values, y).result_.p_values for values in (X, X - 5)]
     np.testing.assert_allclose(*both, rtol=1e-6)
     assert (both[0] < 1).sum() >= 8
+
+
+def test_columns_with_few_values_are_judged_by_these() -> None:
+    """Beside gaps a tenth is one of the values that are there; classes and single features have one p-value."""
+    rng, y = np.random.default_rng(0), np.repeat([1, 0], 500)
+    X = rng.standard_normal((1000, 4200))
+    X[:, 0], X[:, 1] = np.nan, np.nan
+    X[:60, 0], X[60:95, 0], X[500:539, 0], X[539:600, 0] = 2 + rng.random(60), 0, 1 + rng.random(39), 0
+    X[:30, 1], X[500:530, 1] = 2, 1
+    few, many = (SparseMeanDifference(0.002, missing="omit").fit(X[:, :d], y).result_ for d in (3, 4200))
+    np.testing.assert_allclose(few.p_values[:2], many.p_values[:2], rtol=1e-6)
+    assert few.p_values[1] < 1e-9
+
+
+def test_the_radius_holds_where_a_replaced_row_ends_what_is_known_of_a_value() -> None:
+    y, x = np.repeat([1, 0], 500), np.full(1000, np.nan)
+    x[:66], x[500:533], x[533:628] = 7, 3, 10 + np.arange(95)
+
+    def fitted(values: np.ndarray) -> Estimate:
+        return SparseMeanDifference(0.002, missing="omit").fit(np.stack([values, values], 1), y).result_
+
+    radius = int(fitted(x).radius[0])
+    assert radius > 1
+    for replaced in range(1, radius):
+        moved = x.copy()
+        moved[:replaced] = 500 + np.arange(replaced)
+        assert fitted(moved).support.size == 2
+
+
+def test_what_is_selected_and_adjusted_p_agree() -> None:
+    rng, n = np.random.default_rng(5), 30
+    y = np.repeat([1, 0], [n, n])
+    X = (rng.random((2 * n, 29)) < np.where(y[:, np.newaxis] == 1, 0.95, 0.05)).astype(float)
+    for share in (1 / 30, 2 / 30, 4 / 30):
+        found = SparseMeanDifference(share).fit(X, y).result_
+        np.testing.assert_array_equal(found.support, np.flatnonzero(found.p_adjusted <= 0.05))

@@ -22,9 +22,9 @@ from sparsemean._util.records import FloatArray, IntArray
 MODE_SHARE = 3
 """A third of the rows: the most frequent value is the block where it has as many, and zeros are few."""
 OFF_SHARE = 10
-"""Fewer than a tenth of the rows have neither of the two most frequent values: these two are all that is compared."""
+"""Fewer than a tenth of the values are neither of the two most frequent ones: these two are all that is compared."""
 KEPT_SHARE = 16
-"""Values of fewer rows than a sixteenth are not kept: if bad rows could have made one the block, p is 1."""
+"""Values that fewer than a sixteenth of them are are not kept: if bad rows could have made one the block, p is 1."""
 READ_SHARE = 40
 """Columns with fewer repeats among values other than zero need not be read: a bound will do."""
 Flags = npt.NDArray[np.bool_]
@@ -75,13 +75,13 @@ class CommonValues:
     repeats: Counted
 
     @classmethod
-    def of(cls, columns: Iterator[tuple[int, FloatArray, Counted]], rows: int, n_strata: int) -> CommonValues:
+    def of(cls, columns: Iterator[tuple[int, FloatArray, Counted]], n_strata: int) -> CommonValues:
         """Take columns: number, values, rising, and how many rows of either group have each: (strata, 2, values)."""
         features, often, owner, size = list[int](), list[list[int]](), list[int](), list[int]()
         counts, repeats = [np.empty((0, n_strata, 10), dtype=np.int64)], [np.empty((0, 2), dtype=np.int64)]
         for feature, values, table in columns:
             times = table.sum(axis=(0, 1))
-            kept = (values != 0) & (KEPT_SHARE * times >= rows)
+            kept = (values != 0) & (KEPT_SHARE * times >= times.sum())
             groups = times, times[values != 0], times[(values != 0) & ~kept]
             ranked = sorted(times.tolist(), reverse=True)
             features.append(feature)
@@ -96,43 +96,57 @@ class CommonValues:
         table = np.array(often, dtype=np.int64).reshape(-1, 4)
         return cls(found, table, np.array(owner, np.intp), sizes, np.concatenate(counts), np.concatenate(repeats))
 
-    def frequent(self, features: IntArray, counts: Counted, repeats: Counted) -> Frequent:
-        """Return how often the values of features are there. Of columns that were not read e repeats give bounds."""
+    def frequent(self, features: IntArray, counts: Counted, repeats: Counted, more: int) -> Frequent:
+        """Return how often the values of features are there. Of columns that were not read e repeats give bounds.
+
+        So they do of those that would not be read, or values that would not be kept, were ``more`` rows replaced.
+        """
         values, most = counts[..., :2].sum(axis=(1, 2)), repeats.sum(axis=1) + counts.shape[1]
         zeros = values - counts[..., 2:6].sum(axis=(1, 2))
         first, unkept, least_off = np.maximum(zeros, 1), most.copy(), values - np.maximum(zeros, 1) - most
         most_off, most = values - first - 1, np.zeros(values.size, dtype=np.int64)
         read = np.flatnonzero(np.isin(features, self.features))
+        if more:
+            read = read[READ_SHARE * (unkept[read] - counts.shape[1] - more) >= values[read] + more]
         if read.size:
             first[read], second, most[read], unkept[read] = self.often[np.searchsorted(self.features, features[read])].T
             least_off[read] = most_off[read] = values[read] - first[read] - second
+        if more:
+            place, kept = self.kept_of(features)
+            lost = KEPT_SHARE * (self.size[kept] - more) < values[place] + more
+            np.maximum.at(unkept, place[lost], self.size[kept[lost]])
         return Frequent(values, zeros, first, most, unkept, (least_off, most_off))
+
+    def kept_of(self, features: IntArray) -> tuple[IntArray, IntArray]:
+        """Return of which of some features, which rise, values are kept, and which values these are."""
+        place = np.searchsorted(features, self.owner)
+        kept = np.flatnonzero(np.append(features, -1)[place] == self.owner)
+        return place[kept], kept
 
     def reach(self, features: IntArray, counts: Counted, repeats: Counted, rows: int, case: WorstCase) -> Reach:
         """Return what bad rows could have led to, given the counts of some features, which rise."""
         m, hidden = case.max_replaced, case.missing * case.max_replaced
-        values, zeros, first, most, unkept, off = self.frequent(features, counts, repeats)
-        two, others = OFF_SHARE * (off[0] - m) < rows, OFF_SHARE * (off[1] + m) >= rows
+        values, zeros, first, most, unkept, off = self.frequent(features, counts, repeats, case.more)
+        two, others = OFF_SHARE * (off[0] - m) < values + hidden, OFF_SHARE * (off[1] + m) >= values - hidden
         if counts.shape[1] > 1:  # strata do not add up to a table of two values
             two, others = np.zeros_like(two), np.ones_like(others)
         few_zeros = others & (REPEAT_SHARE * (zeros - m) < rows)
 
         def may_be_first(size: IntArray, of: IntArray | slice = slice(None)) -> Flags:
-            enough = 2 * OFF_SHARE * (size + m) > OFF_SHARE * (values[of] - hidden) - rows
+            enough = 2 * OFF_SHARE * (size + m) > (OFF_SHARE - 1) * (values[of] - hidden)
             return np.asarray(two[of] & enough & (size >= first[of] - 2 * m))
 
         def may_be_block(size: IntArray, of: IntArray | slice = slice(None)) -> Flags:
             return np.asarray(few_zeros[of] & (MODE_SHARE * (size + m) >= rows) & (size >= most[of] - 2 * m))
 
-        place = np.searchsorted(features, self.owner)
-        kept = np.flatnonzero(np.append(features, -1)[place] == self.owner)
-        blocks, firsts = (may(self.size[kept], place[kept]) for may in (may_be_block, may_be_first))
+        place, kept = self.kept_of(features)
+        blocks, firsts = (may(self.size[kept], place) for may in (may_be_block, may_be_first))
         some = blocks | firsts
-        kept, blocks, firsts = kept[some], blocks[some], firsts[some]
+        place, kept, blocks, firsts = place[some], kept[some], blocks[some], firsts[some]
         return Reach(
             np.concatenate([counts, self.counts[kept].reshape(-1, *counts.shape[1:])]),
             np.concatenate([repeats, self.repeats[kept]]),
-            np.append(np.arange(values.size), place[kept]),
+            np.append(np.arange(values.size), place),
             np.append(others & (REPEAT_SHARE * (zeros + m) >= rows), blocks),
             np.append(few_zeros & (MODE_SHARE * (most - m) < rows), np.zeros_like(blocks)),
             np.append(may_be_first(zeros), firsts),
@@ -165,4 +179,4 @@ def read(
             yield feature, values[there], counted[:, :, there]
 
 
-NOTHING_READ = CommonValues.of(iter(()), 0, 1)
+NOTHING_READ = CommonValues.of(iter(()), 1)

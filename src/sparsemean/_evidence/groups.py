@@ -126,7 +126,7 @@ class RankEvidence:
         """Return the last step with p ≤ ``error`` by halving; from known steps on the next one is tried first."""
         steps = self.grid.size if self.allowed is None else max(sum(test.contrast.rows) for test in self.tests) // 2 + 1
         low, high = np.full(at.size, -1) if above is None else above.copy(), np.full(at.size, steps - 1)
-        near, asked = above is not None, float(np.log(max(error, 1e-300)))
+        near, asked = above is not None, float(np.log(max(error, 1e-300))) - ROUNDING
         while (moving := np.flatnonzero(low < high)).size:
             middle = low[moving] + 1 if near else (low[moving] + high[moving] + 1) // 2
             reached = self.along(middle, at[moving], asked) <= error
@@ -213,7 +213,7 @@ def count(
     for k, test in enumerate(tests):
         log_p = exact(test, table, codes, within=within, question=question)
         tests[k] = replace(test, clean=log_p)
-        tied = READ_SHARE * on_host(test.repeats).sum(axis=1) >= sum(test.contrast.rows)
+        tied = READ_SHARE * on_host(test.repeats).sum(axis=1) >= on_host(test.counts)[..., :2].sum(axis=(1, 2))
         at = np.flatnonzero(tied & (log_p <= np.log(question.level) + SELECTS_NOTHING))
         if at.size:
             tests[k] = tests[k].with_common(at, table, codes, within)

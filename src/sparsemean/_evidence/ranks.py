@@ -194,14 +194,15 @@ class RankTest:
     def told_by_values(self, case: WorstCase) -> IntArray:
         """Return the features whose p depends on more than what tells classes apart: on how often values are there."""
         counts, repeats = on_host((self.counts, self.repeats))
-        unknown = self.common.reach(np.arange(self.n_features), counts, repeats, sum(self.contrast.rows), case).unknown
-        return np.union1d(np.flatnonzero(unknown), self.common.features)
+        reach = self.common.reach(np.arange(self.n_features), counts, repeats, sum(self.contrast.rows), case)
+        told = reach.unknown | (reach.fisher & ~reach.block)[: self.n_features]  # zeros that classes do not know
+        return np.union1d(np.flatnonzero(told), self.common.features)
 
     def with_common(self, at: IntArray, table: Table, codes: IntArray, within: IntArray) -> RankTest:
         """Return the same, the values of some columns counted."""
         n_strata = self.counts.shape[1]
         groups = [self.contrast.rows_of(codes, within == h) for h in range(n_strata)]
-        return replace(self, common=CommonValues.of(read(table, at, groups), sum(self.contrast.rows), n_strata))
+        return replace(self, common=CommonValues.of(read(table, at, groups), n_strata))
 
     def log_p(self, case: WorstCase, features: IntArray | None = None, *, n_threads: int = 1) -> FloatArray:
         """Return log p of ``features``, all by default. Where it is bounded it may be the goal of the case instead."""

@@ -27,7 +27,7 @@ REPEAT_SHARE = 10
 null is that without. Fewer than a tenth of all are zero: zeros are values like others."""
 CLOSE = 2.0
 """By so much the logarithm of the bound may miss a goal that the largest tail itself reaches."""
-ASKED = 0.5
+ASKED = 2.0
 """By so much more than an error, in logarithms, what is approximate is larger than that."""
 DECIDED = 3.0
 """So far below the goal a bound of the tail in closed form will do: no rule asks for less, and it costs little."""
@@ -150,7 +150,7 @@ class WorstCaseNull:
         sides, far = math.log(self.case.side.number), w.sum(axis=1) - 2 * moved
         place = far if kind == RAW or self.case.missing else far + self._saved(kind, counts)
         goal, top = self.case.goal - price - sides, self.case.top - price - sides
-        decided = np.maximum(goal - DECIDED, self.case.asked - price - sides)
+        decided = np.maximum(self.case.goal - DECIDED - sides, self.case.asked - price - sides)
         unknown = m > 0 and kind != RAW
         most = np.minimum(A + m, n1 + n2) if unknown else A
         log_p = log_u_tails(n1, n2, most, place, bound=unknown, halves=halves, goal=decided, top=top)
