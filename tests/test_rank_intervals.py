@@ -171,7 +171,7 @@ def test_two_values_have_no_centre_but_a_share() -> None:
     assert found.table()["measure"].tolist() == ["pairs", "pairs"]
     assert any("no centre" in message and 'target="mean"' in message for message in found.status.messages)
     np.testing.assert_array_equal(found.interval([0, 1], 1 - 0.05), found.intervals)
-    assert "(2 down)" in found.summary().splitlines()[0]
+    assert "(2 below)" in found.summary().splitlines()[0]
 
 
 @pytest.mark.parametrize("missing", [False, True])
