@@ -240,7 +240,7 @@ def _check_plan(plan: Plan, arrays: dict[str, Array]) -> None:
     sizes = plan.sizes or GroupSizes(0, n)
     if not (
         question.selection in SELECTIONS and question.missing in MISSING and walk.dealing in DEALINGS
-        and question.test in ("sums", *TESTS) and question.target in TARGETS
+        and question.test in (("sums",) if question.target == "mean" else TESTS) and question.target in TARGETS
         and min(plan.n_rows, plan.n_features, n, plan.n_tests, plan.n_strata, *walk.bucket_sizes) > 0
         and min(plan.scale_rows, walk.min_selected, walk.select_at, walk.estimate_at or 0) >= 0
         and plan.scale_rows <= plan.n_rows and max(plan.n_tests, *walk.bucket_sizes) < NO_END
