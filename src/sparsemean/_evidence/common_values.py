@@ -112,13 +112,13 @@ class CommonValues:
             first[read], second, most[read], unkept[read] = self.often[np.searchsorted(self.features, features[read])].T
             least_off[read] = most_off[read] = values[read] - first[read] - second
         if more:
-            place, kept = self.kept_of(features)
+            place, kept = self.kept_values(features)
             lost = KEPT_SHARE * (self.size[kept] - more) < values[place] + more
             np.maximum.at(unkept, place[lost], self.size[kept[lost]])
         return Frequent(values, zeros, first, most, unkept, (least_off, most_off))
 
-    def kept_of(self, features: IntArray) -> tuple[IntArray, IntArray]:
-        """Return of which of some features, which rise, values are kept, and which values these are."""
+    def kept_values(self, features: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the kept values of some features: for each the place of its feature, and its own; features rise."""
         place = np.searchsorted(features, self.owner)
         kept = np.flatnonzero(np.append(features, -1)[place] == self.owner)
         return place[kept], kept
@@ -139,7 +139,7 @@ class CommonValues:
         def may_be_block(size: IntArray, of: IntArray | slice = slice(None)) -> Flags:
             return np.asarray(few_zeros[of] & (MODE_SHARE * (size + m) >= rows) & (size >= most[of] - 2 * m))
 
-        place, kept = self.kept_of(features)
+        place, kept = self.kept_values(features)
         blocks, firsts = (may(self.size[kept], place) for may in (may_be_block, may_be_first))
         some = blocks | firsts
         place, kept, blocks, firsts = place[some], kept[some], blocks[some], firsts[some]

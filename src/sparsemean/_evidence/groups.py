@@ -152,7 +152,7 @@ class RankEvidence:
                 threads = count_threads(self.n_jobs)
                 out[start:end] = few.log_p(case, n_threads=threads)[classes]
                 if test.clean is not None:
-                    again = test.told_by_values(case)
+                    again = test.features_beyond_classes(case)
                     out[start:end] = np.maximum(out[start:end], test.clean)
                     out[start + again] = test.log_p(case, again, n_threads=threads)
             elif hypotheses is None:

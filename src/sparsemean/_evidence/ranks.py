@@ -191,7 +191,7 @@ class RankTest:
         of_classes = replace(self, counts=chosen[0].T, repeats=chosen[1].T, clean=None, common=NOTHING_READ)
         return of_classes, on_host(classes)
 
-    def told_by_values(self, case: WorstCase) -> IntArray:
+    def features_beyond_classes(self, case: WorstCase) -> IntArray:
         """Return the features whose p depends on more than what tells classes apart: on how often values are there."""
         counts, repeats = on_host((self.counts, self.repeats))
         reach = self.common.reach(np.arange(self.n_features), counts, repeats, sum(self.contrast.rows), case)
