@@ -87,7 +87,7 @@ against: $(VENV)/dev.done         ## benchmarks of BASE and of this code in turn
 # make strength BASE=be198ed OF=groups; BASE=exact is the test given all ties
 OF := one
 strength: $(VENV)/validate.done   ## how much BASE and this code find, of one sample, of groups (OF=groups), in real tables (OF=tables)
-	$(BIN)/python tests/against.py $(OF) $(BASE)
+	$(BIN)/python tests/against.py $(OF) $(BASE) $(if $(filter-out 0,$(SEED)),$(SEED))
 
 roads: $(VENV)/dev.done           ## files and functions from an array, or a file, to what a user sees
 	$(BIN)/python tests/roads.py

@@ -1,9 +1,9 @@
 """The present code beside that of another commit: what it decides (`corpus`), how fast it is, and how much it finds.
 
 ``make corpus BASE=<commit>``, ``make against BASE=<commit> BENCH="small ranks"`` and ``make strength BASE=<commit>
-OF=<one, groups or tables>`` run it. Speed is the least of several runs of either side, taken alternately, each in a
-process of its own; a row is slower by more than it may be where the ratio exceeds `MOST`. What is found is told by
-`strength.py`; with ``exact`` for a commit groups are held against the test given all ties.
+OF=<one, groups or tables> SEED=<number>`` run it. Speed is the least of several runs of either side, taken
+alternately, each in a process of its own; a row is slower by more than it may be where the ratio exceeds `MOST`. What
+is found is told by `strength.py`; with ``exact`` for a commit groups are held against the test given all ties.
 """
 
 from __future__ import annotations
@@ -87,11 +87,11 @@ def against(base: Path, names: list[str]) -> int:
     return slower
 
 
-def strength(base: str, what: str) -> int:
+def strength(base: str, what: str, seed: str = "10000") -> int:
     """Print what either side finds and the ratios of now to then, by part too; return how many parts miss their bar."""
     program, now = str(ROOT / "tests" / "strength.py"), ROOT / "src"
     sides = [(now, "exact") if base == "exact" else (source_of(base), what), (now, what)]
-    one, other = (json.loads(run(source, program, asked)) for source, asked in sides)
+    one, other = (json.loads(run(source, program, asked, seed)) for source, asked in sides)
     parts: dict[str, list[float]] = {}
     for name, before in one.items():
         ratio = 1.0 if before == other[name] else other[name] / before if before else math.inf
@@ -113,4 +113,5 @@ if __name__ == "__main__":
     what, commit, *benchmarks = sys.argv[1:]
     if what == "corpus":
         sys.exit(corpus(source_of(commit)))
-    sys.exit(min(1, against(source_of(commit), benchmarks) if what == "against" else strength(commit, what)))
+    missed = against(source_of(commit), benchmarks) if what == "against" else strength(commit, what, *benchmarks)
+    sys.exit(min(1, missed))

@@ -29,6 +29,7 @@ Floats = npt.NDArray[np.float64]
 Law = Callable[[float], Floats]
 POWER, STEPS, EFFECTS = 0.8, 13, (1 / 64, 32.0)
 THRESHOLDS = (5e-5, 2.5e-3)
+SEED = int(sys.argv[2]) if len(sys.argv) > 2 else 10_000
 
 
 def detectable(p_at: Callable[[Floats, float], Floats], threshold: float, draws: Floats) -> float:
@@ -53,7 +54,7 @@ def one() -> dict[str, float]:
     out = {}
     laws, sizes = test_rank_power.NOISES.items(), (30, 100, 300, 1000, 3000)
     for (law, draw), n, threshold in product(laws, sizes, THRESHOLDS):
-        noise = draw(np.random.default_rng(10_000), (n, 240))
+        noise = draw(np.random.default_rng(SEED), (n, 240))
         for m in (1, 3, max(5, n // 20)):
 
             def p_at(X: Floats, mean: float, share: float = (m - 0.5) / n, level: float = threshold) -> Floats:
@@ -130,7 +131,7 @@ def given_all_ties(X: Floats, *_: float) -> Floats:
 def groups(test: Callable[[Floats, float, float], Floats] = certified, *kinds: str) -> dict[str, float]:
     out = {}
     for n, (law, (chances, least)), threshold in product((30, 100, 1000), LAWS.items(), THRESHOLDS):
-        draws = np.random.default_rng(10_000).random((2, n, 40))
+        draws = np.random.default_rng(SEED).random((2, n, 40))
         for kind in kinds or KINDS:
 
             def p_at(draws: Floats, effect: float, given: Any = (chances, least, kind, threshold)) -> Floats:

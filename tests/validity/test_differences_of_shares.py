@@ -12,7 +12,7 @@ from scipy import stats
 from sparsemean import SparseMeanDifference
 from sparsemean._evidence.groups import shift, strata_of
 from sparsemean._evidence.signed_ranks import by_pairs
-from sparsemean._stats.effects import MEANS, PAIRS, beside_test, share_ends
+from sparsemean._stats.effects import CENTRE, MEANS, PAIRS, beside_test, share_ends
 from sparsemean._stats.planning import plan_fit
 from sparsemean._util.plans import BadRows, Side
 from sparsemean._util.records import FloatArray
@@ -194,6 +194,9 @@ def test_intervals_of_what_is_selected_under_attack(long_version: bool) -> None:
                 np.concatenate(([1 - share], share * (positive[one] if counted[k] else np.eye(40)[0])))
                 for one, share in enumerate((apart[k], shares[k]))
             ]
+            if counted[k] and found.measure[k] == CENTRE:  # where most of a group is positive a shift is not 0
+                assert max(apart[k], shares[k]) > 0.5
+                continue
             truth = of_pairs(*laws)
             assert found.measure[k] == (PAIRS if counted[k] else MEANS)
             missed, shown = missed + (not found.intervals[k, 0] <= truth <= found.intervals[k, 1]), shown + 1
