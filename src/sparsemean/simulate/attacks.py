@@ -13,9 +13,9 @@ from sparsemean._stats.decision import Holm, decide
 from sparsemean._util import checks
 from sparsemean._util.checks import integer
 from sparsemean._util.plans import BadRows
-from sparsemean._util.records import Counts, Partition
+from sparsemean._util.records import Counts, FloatArray, IntArray, Partition
 from sparsemean.errors import InputError
-from sparsemean.simulate._protocols import FloatArray, IntArray, Replacement, how_many, off_support
+from sparsemean.simulate._protocols import Replacement, how_many, off_support
 
 __all__ = [
     "adaptive",
