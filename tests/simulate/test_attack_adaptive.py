@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from sparsemean import sparse_mean
+from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
 from sparsemean.simulate import attacks
-from sparsemean.simulate._protocols import FloatArray, IntArray
 
 N, D, SEED = 300, 12, 7
 MEAN = np.array([3.0, -2.0, 0.7] + [0.0] * (D - 3))

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sparsemean._util.records import FloatArray
 from sparsemean.errors import InputError
 from sparsemean.simulate import Replacement, attacks, make_contaminated
-from sparsemean.simulate._protocols import FloatArray
 
 MEANS = {"none": [], "some": [3.0, -1.0], "all": [3.0, -1.0, 2.0, 0.5]}
 N, D, COUNT = 50, 4, 10

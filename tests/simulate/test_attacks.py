@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
 from sparsemean.simulate import Replacement, attacks, distributions, make_contaminated
-from sparsemean.simulate._protocols import FloatArray, IntArray
 
 N, D, COUNT = 40, 5, 8
 

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sparsemean._util.records import FloatArray
 from sparsemean.errors import InputError
 from sparsemean.simulate import attacks, distributions, make_contaminated
-from sparsemean.simulate._protocols import FloatArray
 
 
 def test_mean_sits_on_the_first_coordinates() -> None:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from sparsemean._util.records import FloatArray
 from sparsemean.errors import InputError
 from sparsemean.simulate import distributions, make_contaminated
-from sparsemean.simulate._protocols import FloatArray
 from sparsemean.simulate.distributions import open_uniform
 
 FALSE_ALARM = 1e-4

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sparsemean._util.records import FloatArray
 from sparsemean.simulate import make_contaminated
-from sparsemean.simulate._protocols import FloatArray
 
 MEAN = [10.0, -5.0, -4.0, 2.0]
 RUNS = 100

@@ -254,7 +254,7 @@ def only_empty_lines(text: ByteArray, i: int) -> bool:
     return bool(i == text.size)
 
 
-@compiled(plain="plain_text", weight=1 / 20)
+@compiled(plain="reference", weight=1 / 20)
 def read_lines(
     text: ByteArray, separator: int, roles: IntArray, values: Array, spans: Array, odd: Array, seen: ByteArray
 ) -> tuple[int, int, int, int]:

@@ -64,10 +64,7 @@ def count_buckets(n_buckets: object, n: int, contamination: float) -> int:
     if isinstance(n_buckets, str) and n_buckets in named:
         return named[n_buckets](n, contamination)
     rule = f"be 'paper', 'theory' or an integer from 1 to the number of rows ({n})"
-    count = integer(n_buckets, argument="n_buckets", least=1, rule=rule)
-    if count > n:
-        raise InputError("n_buckets", rule, count)
-    return count
+    return integer(n_buckets, argument="n_buckets", least=1, most=n, rule=rule)
 
 
 def check_iterations(n_iter: object) -> tuple[int, int | None]:

@@ -8,7 +8,7 @@ import pkgutil
 import re
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
@@ -201,9 +201,7 @@ def _check(facts: MethodInfo, rows: FloatArray, k: int | None) -> None:
     if k is None and "k" in facts.told:
         raise InputError("k", f"be given for {facts.name}, which must be told the sparsity", None)
     if k is not None:
-        rule = f"be an integer from 1 to the number of features ({d})"
-        if integer(k, argument="k", least=1, rule=rule) > d:
-            raise InputError("k", rule, k)
+        integer(k, argument="k", least=1, most=d, rule=f"be an integer from 1 to the number of features ({d})")
 
 
 # The methods by name.
@@ -211,10 +209,10 @@ def _check(facts: MethodInfo, rows: FloatArray, k: int | None) -> None:
 
 @cache
 def _methods() -> dict[str, Baseline]:
-    """Collect the functions in the ``__all__`` of every module here; a new one needs no entry anywhere."""
+    """Collect the methods of every module here; a new one needs no entry anywhere."""
     public = [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
     modules = [importlib.import_module(f"{__name__}.{name}") for name in public]
-    offered = {name: getattr(module, name) for module in modules for name in module.__all__}
+    offered = {name: thing for module in modules for name, thing in vars(module).items() if hasattr(thing, "facts")}
     return dict(sorted(offered.items()))
 
 
@@ -244,17 +242,10 @@ def available() -> pd.DataFrame:
     """
     import pandas as pd
 
-    rows = {
-        facts.name: {
-            "summary": facts.summary,
-            "told": ", ".join(facts.told) or "nothing",
-            "assumes": facts.assumes,
-            "cost": facts.cost,
-            "reference": facts.reference,
-        }
-        for facts in (get(name).facts for name in names())
-    }
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("method")
+    rows = [
+        {**asdict(method.facts), "told": ", ".join(method.facts.told) or "nothing"} for method in _methods().values()
+    ]
+    return pd.DataFrame(rows).set_index("name").rename_axis("method").drop(columns="least_rows")
 
 
 def __getattr__(name: str) -> Baseline:

@@ -26,8 +26,6 @@ from sparsemean.baselines._covariances import (
 from sparsemean.baselines._sparse_variance import SparseBound, SparseVariance
 from sparsemean.baselines.medians import random_bucket_means
 
-__all__ = ["dense_gd", "sparse_gd", "sparse_sdp"]
-
 
 @baseline(
     told=("ε",),

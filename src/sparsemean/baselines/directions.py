@@ -19,8 +19,6 @@ from sparsemean.errors import InputError
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["sparse_directions"]
-
 MOST_DIRECTIONS = 10**9
 SECONDS = 5e-11
 """For a bucket mean along one direction, measured; three passes over all directions are usual."""

@@ -12,8 +12,6 @@ from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
 from sparsemean.baselines import baseline
 from sparsemean.baselines.medians import FAILURE, deviations, lengths, random_buckets
 
-__all__ = ["agnostic_filter", "dense_filter", "stability_filter"]
-
 EXCESS = 1.5
 """A variance up to this many squared MADs is left alone: what stays within it moves the mean by about √(ε/2) σ.
 

@@ -14,17 +14,6 @@ from sparsemean._util.checks import draw_seed
 from sparsemean._util.records import FloatArray, LocationEstimate, Partition
 from sparsemean.baselines import baseline
 
-__all__ = [
-    "catoni",
-    "geometric_median",
-    "geometric_median_of_means",
-    "huber",
-    "mean",
-    "median",
-    "median_of_means",
-    "trimmed_mean",
-]
-
 FAILURE = 0.05
 """δ, the probability with which a bound may fail."""
 

@@ -11,8 +11,6 @@ from sparsemean._stats.arrays import medians
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
 from sparsemean.baselines import baseline
 
-__all__ = ["sparse_filter"]
-
 BoolArray = npt.NDArray[np.bool_]
 
 # τ, the level and the largest share are those of the published method.

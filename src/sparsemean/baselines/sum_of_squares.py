@@ -18,8 +18,6 @@ from sparsemean.errors import InputError, require
 if TYPE_CHECKING:
     from scipy.sparse import csc_matrix
 
-__all__ = ["sparse_sos"]
-
 WIDEST = 24
 """Columns: with more than these an answer takes longer than anybody waits for a comparison."""
 BYTES = 1400

@@ -8,11 +8,10 @@ from typing import NamedTuple, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._util.checks import draw_seed, integer, real
+from sparsemean._util.checks import integer
+from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-IntArray: TypeAlias = npt.NDArray[np.intp]
 Size: TypeAlias = tuple[int, int]
 
 Noise: TypeAlias = Callable[[np.random.Generator, Size], FloatArray]
@@ -50,65 +49,23 @@ it prefers other ones.
 
 # The rules for the arguments of a simulation, each refused in one line.
 
-Seed = int | np.random.Generator | None
 
-
-def count(value: object, *, argument: str) -> int:
+def positive_integer(value: object, *, argument: str) -> int:
     """Return ``value`` as a positive integer."""
     return integer(value, argument=argument, least=1, rule="be a positive integer")
 
 
-def positive_shape(value: object) -> float:
-    """Return the shape of the distribution."""
-    rule = "be a positive finite number"
-    shape = real(value, argument="shape", rule=rule)
-    if shape <= 0:
-        raise InputError("shape", rule, value)
-    return shape
-
-
-def full_mean(values: object, d: int) -> FloatArray:
-    """Put ``values`` on the first of ``d`` coordinates and zero on the rest."""
-    first = numbers(values, argument="mean", rule="be a sequence of numbers")
-    if first.ndim != 1:
-        raise InputError("mean", "be a sequence of numbers", f"an array of shape {first.shape}")
-    if first.size > d:
-        raise InputError("mean", f"have at most d = {d} entries", first.size, "raise d or shorten mean")
-    if not np.isfinite(first).all():
-        raise InputError("mean", "be finite", first[~np.isfinite(first)][0])
-    return np.concatenate([first, np.zeros(d - first.size)])
-
-
-def numbers(values: object, *, argument: str, rule: str) -> FloatArray:
-    """Return ``values`` as a new array of floats."""
+def numbers(values: object, *, argument: str, rule: str, shape: Size | None = None) -> FloatArray:
+    """Return ``values`` as a new array of floats, of a ``shape`` if one is asked for."""
     try:
         array = np.asarray(cast(npt.ArrayLike, values))
     except ValueError:
         raise InputError(argument, rule, "rows of different lengths") from None
     if array.dtype.kind not in "iuf":
         raise InputError(argument, rule, f"an array of {array.dtype}")
+    if shape is not None and array.shape != shape:
+        raise InputError(argument, rule, f"shape {array.shape}")
     return array.astype(np.float64)
-
-
-def noise(draws: object, size: Size) -> FloatArray:
-    """Return what a caller's distribution drew, if it has the right shape and is finite."""
-    rule = f"return finite numbers in an array of shape {size}"
-    array = numbers(draws, argument="distribution", rule=rule)
-    if array.shape != size:
-        raise InputError("distribution", rule, f"shape {array.shape}")
-    if not np.isfinite(array).all():
-        raise InputError("distribution", rule, array[~np.isfinite(array)][0])
-    return array
-
-
-def streams(random_state: object) -> tuple[np.random.Generator, np.random.Generator]:
-    """Return independent generators for the noise and for the attack.
-
-    The noise never shares its stream, so the clean rows of a seed are the same under every attack. A
-    generator is advanced by this call; an integer or None starts a sequence of its own.
-    """
-    first, second = np.random.SeedSequence(draw_seed(random_state)).spawn(2)
-    return np.random.default_rng(first), np.random.default_rng(second)
 
 
 # Which coordinates an attack aims at.
@@ -116,7 +73,7 @@ def streams(random_state: object) -> tuple[np.random.Generator, np.random.Genera
 
 def how_many(wanted: int | None, mean: FloatArray, *, argument: str) -> int:
     """Return ``wanted``, by default as many coordinates as the support has, but one where it is empty."""
-    return max(1, int(np.count_nonzero(mean))) if wanted is None else count(wanted, argument=argument)
+    return max(1, int(np.count_nonzero(mean))) if wanted is None else positive_integer(wanted, argument=argument)
 
 
 def off_support(mean: FloatArray, rng: np.random.Generator, count: int) -> IntArray:

@@ -13,9 +13,9 @@ from sparsemean._stats.decision import Holm, decide
 from sparsemean._util import checks
 from sparsemean._util.checks import integer
 from sparsemean._util.plans import BadRows
-from sparsemean._util.records import Counts, Partition
+from sparsemean._util.records import Counts, FloatArray, IntArray, Partition
 from sparsemean.errors import InputError
-from sparsemean.simulate._protocols import FloatArray, IntArray, Replacement, how_many, off_support
+from sparsemean.simulate._protocols import Replacement, how_many, off_support
 
 __all__ = [
     "adaptive",
@@ -456,7 +456,9 @@ def adaptive(
     inside = np.flatnonzero(mean)
     outside = np.flatnonzero(mean == 0)
     if feature is not None:
-        inside = outside = np.array([_column(feature, mean.size)])
+        last = mean.size - 1
+        rule = f"be the number of a column, 0 … {last}"
+        inside = outside = np.array([integer(feature, argument="feature", least=0, most=last, rule=rule)])
     if inside.size and (aim == "hide" or not outside.size):
         turn = against(X, votes, weakest(votes, inside))
     else:
@@ -464,14 +466,6 @@ def adaptive(
     rows = X[turn.rows]
     rows[:, turn.feature] = turn.values if distance is None else turn.side * distance
     return Replacement(rows, turn.rows)
-
-
-def _column(feature: object, d: int) -> int:
-    rule = f"be the number of a column, 0 … {d - 1}"
-    column = integer(feature, argument="feature", least=0, rule=rule)
-    if column >= d:
-        raise InputError("feature", rule, column)
-    return column
 
 
 _ATTACKS: dict[str, Callable[..., FloatArray | Replacement]] = {

@@ -7,8 +7,9 @@ import math
 import numpy as np
 
 from sparsemean._util import checks
+from sparsemean._util.records import FloatArray
 from sparsemean.errors import InputError
-from sparsemean.simulate._protocols import FloatArray, NamedNoise, Size
+from sparsemean.simulate._protocols import NamedNoise, Size
 
 __all__ = [
     "available",
