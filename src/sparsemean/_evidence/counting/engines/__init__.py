@@ -13,21 +13,18 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._data.source import AT_ONCE, Array, Dense, Source, as_dense, find_non_finite
+from sparsemean._data.source import AT_ONCE, Array, Block, Dense, Source, as_dense, find_non_finite
 from sparsemean._data.table import Table
 from sparsemean._kernels import NotFiniteError, cpu, influence
 from sparsemean._kernels.influence import InfluenceSpec, InfluenceSums
 from sparsemean._kernels.memory_layout import count_threads, cut, each
 from sparsemean._stats.buckets import block_spans, stretch
 from sparsemean._util.records import BLOCK, BucketSpec, CellCounts, Counts, FloatArray, IntArray, Partition
-
-if TYPE_CHECKING:
-    from sparsemean._data.source import Block
 
 Work = Callable[[list[FloatArray], IntArray], FloatArray]
 """What is made of the (J, columns) bucket means of some levels, and of the columns they belong to."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from sparsemean._data import as_table
 from sparsemean._data.dask import Dask, check_held, ends
-from sparsemean._data.source import NonFiniteValue
+from sparsemean._data.source import Block, NonFiniteValue
 from sparsemean._data.table import Table
 from sparsemean._evidence.counting import merging
 from sparsemean._evidence.counting.engines import Engine, Mask, engine_of
@@ -29,8 +29,6 @@ from sparsemean.errors import InputError
 if TYPE_CHECKING:
     from dask.array import Array as DaskArray
     from dask.delayed import Delayed
-
-    from sparsemean._data.source import Block
 
 FAN_IN = 8
 """Sketches that are added up in one task."""
