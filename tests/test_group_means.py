@@ -58,9 +58,8 @@ def contrast_of(
             parts[group][:, some], centres, test.unit[group, some], test.kappa
         )
 
-    found = means.look(
-        parts, np.arange(d), (sums_of(0), sums_of(1)), test=test, side=Side(alternative), min_effect=min_effect
-    )
+    groups = means.GroupColumns(parts, np.arange(d), (sums_of(0), sums_of(1)), test)
+    found = means.look(groups, side=Side(alternative), min_effect=min_effect)
     contrast = Contrast(reference=0, label=1, sizes=(sizes[1], sizes[0]))
     return MeanContrast(contrast, test, missing=np.zeros(d, dtype=np.int32), **found._asdict())
 

@@ -34,6 +34,8 @@ def problem(n: int = 300, d: int = 40, gaps: bool = False) -> np.ndarray:
 
 CENTRES = np.stack((np.linspace(-1, 1, 40), np.zeros(40)))
 UNIT = np.geomspace(0.1, 30, 40)
+SPEC = influence.InfluenceSpec(CENTRES, UNIT, 0.54)
+GAPS = SPEC._replace(missing=True)
 
 
 def plain(X: np.ndarray, kappa: float = 0.54, rows: np.ndarray | None = None) -> np.ndarray:
@@ -85,10 +87,10 @@ def test_every_type_and_layout_gives_the_same_sums(
         "C": X, "F": np.asfortranarray(X), "strided": np.repeat(np.repeat(X, 2, axis=0), 3, axis=1)[::2, ::3],
         "reversed": np.ascontiguousarray(X[::-1, ::-1])[::-1, ::-1],
     }  # fmt: skip
-    found = influence.dense_sums(views[layout], CENTRES, UNIT, 0.54, n_jobs=n_jobs)
+    found = influence.dense_sums(views[layout], SPEC, n_jobs=n_jobs)
     np.testing.assert_array_equal(found.sums, plain(X))
     rows = np.arange(0, 300, 7)
-    found = influence.dense_sums(views[layout], CENTRES, UNIT, 0.54, rows=rows, n_jobs=n_jobs)
+    found = influence.dense_sums(views[layout], SPEC, rows=rows, n_jobs=n_jobs)
     np.testing.assert_array_equal(found.sums, plain(X, rows=rows))
 
 
@@ -97,19 +99,19 @@ def test_missing_values_are_left_out_and_others_refused(order: str) -> None:
     X = problem(gaps=True)
     if order == "sparse":
         block: Any = sparse.csc_array(X)
-        found = influence.sparse_sums(block, CENTRES, UNIT, 0.54, missing=True)
+        found = influence.sparse_sums(block, GAPS)
     else:
         block = np.asarray(X, order=order)  # type: ignore[call-overload]
-        found = influence.dense_sums(block, CENTRES, UNIT, 0.54, missing=True)
+        found = influence.dense_sums(block, GAPS)
     np.testing.assert_array_equal(found.sums, plain(X))
     np.testing.assert_array_equal(found.missing, np.isnan(X).sum(axis=0))
     function = influence.sparse_sums if order == "sparse" else influence.dense_sums
     with pytest.raises(NotFiniteError):
-        function(block, CENTRES, UNIT, 0.54)
+        function(block, SPEC)
     X[5, 5] = -np.inf
     bad: Any = sparse.csc_array(X) if order == "sparse" else X
     with pytest.raises(NotFiniteError):
-        function(bad, CENTRES, UNIT, 0.54, missing=True)
+        function(bad, GAPS)
 
 
 @pytest.mark.parametrize("gaps", [False, True])
@@ -121,7 +123,7 @@ def test_every_engine_gives_the_same_sums(gaps: bool, some: bool) -> None:
     for values in (X, sparse.csr_array(X), sparse.csc_array(X), da.from_array(X, chunks=(97, 11))):
         table, told = as_table(values), list[float]()
         found = engine_of(table.source, progress=told.append).influence_sums(
-            table, CENTRES, UNIT, 0.54, rows=rows, skip_missing=gaps
+            table, SPEC._replace(missing=gaps), rows=rows
         )
         np.testing.assert_array_equal(found.sums, expected)
         np.testing.assert_array_equal(found.missing, np.isnan(X if rows is None else X[rows]).sum(axis=0))
@@ -137,20 +139,20 @@ def test_a_device_gives_the_same_sums(cupy: Any, gaps: bool, monkeypatch: pytest
     monkeypatch.setattr(influence, "EXACT_ROWS", 70)
     X, rows = problem(gaps=gaps), np.arange(300) % 3 > 0
     for table in (as_table(cupy.asarray(X)), sent(as_table(X), "gpu"), sent(as_table(sparse.csr_array(X)), "gpu")):
-        found = engine_of(table.source).influence_sums(table, CENTRES, UNIT, 0.54, rows=rows, skip_missing=gaps)
+        found = engine_of(table.source).influence_sums(table, SPEC._replace(missing=gaps), rows=rows)
         np.testing.assert_array_equal(on_host(found.sums), plain(X, rows=np.flatnonzero(rows)))
         np.testing.assert_array_equal(on_host(found.missing), np.isnan(X[rows]).sum(axis=0))
     X[3, 3] = np.inf
     table = as_table(cupy.asarray(X))
     with pytest.raises(InputError, match="row 3"):
-        engine_of(table.source).influence_sums(table, CENTRES, UNIT, 0.54, skip_missing=gaps)
+        engine_of(table.source).influence_sums(table, SPEC._replace(missing=gaps))
 
 
 @pytest.mark.parametrize("kind", FILES)
 def test_every_kind_of_file_gives_the_same_sums(kind: str, tmp_path: Path) -> None:
     X = problem()
     table = open_file(written(kind, tmp_path, X))
-    found = engine_of(table.source).influence_sums(table, CENTRES, UNIT, 0.54, rows=np.arange(300) > 10)
+    found = engine_of(table.source).influence_sums(table, SPEC, rows=np.arange(300) > 10)
     np.testing.assert_array_equal(found.sums, plain(X, rows=np.arange(11, 300)))
 
 
@@ -161,4 +163,4 @@ def test_a_value_that_is_not_finite_is_named_by_its_place() -> None:
     for values in (X, sparse.csr_array(X), da.from_array(X, chunks=(97, 11))):
         table = as_table(values)
         with pytest.raises(InputError, match="column 30, row 250"):
-            engine_of(table.source).influence_sums(table, CENTRES, UNIT, 0.54)
+            engine_of(table.source).influence_sums(table, SPEC)

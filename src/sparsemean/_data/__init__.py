@@ -108,15 +108,9 @@ def as_table(X: object, feature_names: object = None, *, layer: str | None = Non
         raise InputError("layer", "be left out for all but AnnData", repr(layer))
     if read is None:
         found = from_array(X, feature_names)
-        return found if found.feature_names is None else _named(found)
-    table: Table = _function(read)(X, feature_names, **({} if layer is None else {"layer": layer}))
-    return _named(table)
-
-
-def _named(table: Table) -> Table:
-    """Return a table of named features, with names that differ and a note where it may lie the wrong way round."""
-    names = [] if table.feature_names is None else table.feature_names.tolist()
-    return wrong_way(with_unique_names(table) if "" in names or len({*names}) < len(names) else table)
+    else:
+        found = _function(read)(X, feature_names, **({} if layer is None else {"layer": layer}))
+    return wrong_way(with_unique_names(found))
 
 
 def open_file(path: str | Path, wanted: ReadOptions = NOTHING) -> Table:
@@ -178,9 +172,7 @@ def _looked_at(table: Table, wanted: ReadOptions, opened: FileContext) -> Table:
         repeats = repeated(wanted.id, table.row_names, MOST_NAMES)
     if table.feature_names is None:
         return replace(table, repeated=repeats)
-    names = table.feature_names.tolist()
-    if "" in names or len({*names}) < len(names):
-        table = with_unique_names(table)
+    names, table = table.feature_names.tolist(), with_unique_names(table)
     if table.row_names is not None or SAMPLES.fullmatch(names[-1][:LONGEST]):
         table = wrong_way(table, transposed=wanted.transpose)
     values = table.source.values if isinstance(table.source, Dense) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from sparsemean._data import chunked, hdf5, table
 from sparsemean._data.chunked import MakeSource, StoredArray, StoredGroup, is_group, pick, source_of
 from sparsemean._data.foreign import refuse_known
 from sparsemean._data.matrices import read_sparse
-from sparsemean._data.repeats import chosen, likely, repeated
+from sparsemean._data.repeats import chosen, likely, subjects_among
 from sparsemean._data.source import Array, Source, Subset
 from sparsemean._data.table import (
     OF_ROWS,
@@ -186,12 +187,13 @@ def _annotated(
 
 
 def _subjects(obs: Frame | pd.DataFrame, known: Collection[str]) -> tuple[str, int] | None:
-    """Return a column of obs that names subjects, if there is one; one that cannot be read names nobody."""
-    for name in likely(name for name in map(str, obs.columns) if name not in known):
-        with suppress(Exception):  # of the many kinds that a damaged column makes libraries raise
-            if found := repeated(name, (obs.column(name) if isinstance(obs, Frame) else obs[name]).tolist()):
-                return found
-    return None
+    """Return a column of obs that names subjects, if there is one."""
+
+    def read(name: str) -> list[Any]:
+        return list((obs.column(name) if isinstance(obs, Frame) else obs[name]).tolist())
+
+    names = likely(name for name in map(str, obs.columns) if name not in known)
+    return subjects_among((name, partial(read, name)) for name in names)
 
 
 RENAME = "adata.var_names_make_unique()"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from shlex import quote
-from typing import IO, Protocol
+from typing import IO
 
 import numpy as np
 import numpy.typing as npt
@@ -197,19 +197,12 @@ def read_csv(path: Path, wanted: ReadOptions, opened: FileContext, kind: type[Te
     if opened.size == 0:  # files that the kernel makes up have no size, and some of them no end
         raise opened.broken("nothing in it")
     with path.open("rb") as raw:
-        file: Readable = Unpacked(raw, opened.check_held) if path.name.lower().endswith(".gz") else raw
+        file: IO[bytes] | Unpacked = Unpacked(raw, opened.check_held) if path.name.lower().endswith(".gz") else raw
         return (kind or Text)(file, opened, raw).table(wanted, "," if opened.kind == ".csv file" else "\t")
 
 
-class Readable(Protocol):
-    """What yields bytes, and none at its end."""
-
-    def read(self, size: int, /) -> bytes:
-        """Return about as many bytes as are asked for."""
-
-
 class Lines:
-    """Lines that are made while they are read."""
+    """Lines that are made while they are read, as if from a file."""
 
     lines: Iterator[bytes]
 
@@ -226,7 +219,7 @@ class Lines:
 class Text:
     """What has been read of a file and waits to be used, and what has been made of the rest."""
 
-    def __init__(self, file: Readable, opened: FileContext, raw: IO[bytes] | None = None) -> None:
+    def __init__(self, file: IO[bytes] | Unpacked | Lines, opened: FileContext, raw: IO[bytes] | None = None) -> None:
         self.file, self.opened, self.raw, self.signs = file, opened, raw, [sign.encode() for sign in SEPARATORS]
         self.text, self.n_read, self.ended, self.rows, self.held = b"", 0, False, 0, 0
         self.values: npt.NDArray[np.float64] = np.empty((0, 0))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from sparsemean._data import open_file
-from sparsemean._data.source import AT_ONCE, Array, Source, as_dense
+from sparsemean._data.source import AT_ONCE, Array, Block, Source, as_dense
 from sparsemean._data.table import Fingerprint, ReadOptions, Table, check_feature_names, check_matrix, fingerprint_of
 from sparsemean._kernels.memory_layout import cut
 from sparsemean._util.cluster import run
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     import dask.array as da
     from dask.dataframe import DataFrame
     from dask.delayed import Delayed
-
-    from sparsemean._data.source import Block
 
     Picked: TypeAlias = tuple[slice, slice, Delayed]
     "Rows, places among the wanted columns, and the delayed values."

@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from sparsemean._data.repeats import MOST_LOOKED_AT, Layout, doubts, layout_of, not_numeric, note_left_out, repeated
+from sparsemean._data.repeats import (
+    MOST_LOOKED_AT,
+    Layout,
+    doubts,
+    layout_of,
+    not_numeric,
+    note_left_out,
+    subjects_among,
+)
 from sparsemean._data.source import Array, Dense, Source
 from sparsemean._data.table import (
     NOTHING,
@@ -270,15 +279,6 @@ def _doubts(source: Parquet, ids: list[object] | None) -> list[str]:
     return doubts(lambda: chain(first, (source.block(slice(0, n), piece) for piece in rest)), names, called)
 
 
-def _subjects(source: Parquet) -> tuple[str, int] | None:
-    """Return a column that was left out and names subjects; one that cannot be read names nobody."""
-    for column in source.found.layout.watched:
-        with suppress(InputError, TypeError):  # of lists, which cannot be told apart
-            if found := repeated(source.found.layout.names[column], source.texts(column)):
-                return found
-    return None
-
-
 def _fill(out: Array, column: pa.Array | pa.ChunkedArray) -> None:
     """Copy a column to where it belongs, piece by piece if it lies in pieces."""
     at = 0
@@ -343,7 +343,7 @@ def read_parquet(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
         row_names=None if ids is None else as_names(ids),
         groups=labels.pop("group", None),
         columns=labels,
-        repeated=_subjects(source),
+        repeated=subjects_among((layout.names[at], partial(source.texts, at)) for at in layout.watched),
         two_valued=tuple(layout.names[at] for at in found.halves if source.has_two_values(at)),
     )
 

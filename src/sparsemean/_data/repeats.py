@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from shlex import quote
@@ -65,6 +66,15 @@ def repeated(name: str, values: Collection[object], most: float = 0.5) -> tuple[
     """Return the name of a column and its number of values, unless that is one, or more than a share of the rows."""
     different = len({value for value in values if not is_missing(value)})
     return (name, different) if 1 < different < most * len(values) else None
+
+
+def subjects_among(columns: Iterable[tuple[str, Callable[[], Collection[object]]]]) -> tuple[str, int] | None:
+    """Return the first of some columns that names subjects; one that cannot be read names nobody."""
+    for name, read in columns:
+        with suppress(Exception):  # of the many kinds that a damaged column makes libraries raise
+            if found := repeated(name, read()):
+                return found
+    return None
 
 
 def combined(columns: Mapping[str, Array]) -> dict[str, Array]:

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,10 +22,9 @@ from sparsemean._util.records import FloatArray, IntArray
 if TYPE_CHECKING:
     from scipy import sparse
 
-    Block = npt.NDArray[np.generic] | sparse.csc_array
-    "Dense, of any layout and real type, or compressed by columns."
-
 Array = npt.NDArray[np.generic]
+Block: TypeAlias = "Array | sparse.csc_array"
+"""Dense, of any layout and real type, or compressed by columns."""
 EngineName = Literal["host", "dask", "gpu"]
 Along = Literal["rows", "columns"]
 Run = tuple[slice, slice, IntArray]

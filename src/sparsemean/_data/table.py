@@ -136,8 +136,8 @@ OF_ROWS = ("id", "group", "subject", "strata", "pairs")
 
 
 @dataclass(frozen=True, slots=True)
-class TextOptions:
-    """How a text is written; None is judged by what stands in it.
+class ReadOptions:
+    """Choices on a file; empty where there are none. How a text is written is judged by what stands in it.
 
     Attributes
     ----------
@@ -147,21 +147,6 @@ class TextOptions:
         What stands between the columns of a text, its decimal mark and its encoding.
     na
         Cells that stand for missing values, besides those that are known.
-    """
-
-    header: bool | None = None
-    sep: str | None = None
-    decimal: str | None = None
-    encoding: str | None = None
-    na: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ReadOptions(TextOptions):
-    """Choices on a file; empty where there are none.
-
-    Attributes
-    ----------
     id
         Column with the name of each row.
     group
@@ -182,6 +167,11 @@ class ReadOptions(TextOptions):
         Whether features lie in rows: ``id``, ``select`` and ``drop`` are of columns as they lie, the others name rows.
     """
 
+    header: bool | None = None
+    sep: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    na: tuple[str, ...] = ()
     id: str | None = None
     group: str | None = None
     subject: str | None = None
@@ -373,9 +363,11 @@ def check_feature_names(names: object, d: int, advice: str = "") -> Names | None
 
 
 def with_unique_names(table: Table) -> Table:
-    """Return a table whose features have names, no two alike, with a note on those that were changed."""
-    assert table.feature_names is not None
-    names = [name or f"column {k}" for k, name in enumerate(table.feature_names.tolist())]
+    """Return a table no two names of whose features are alike, or empty, with a note on those that were changed."""
+    given = [] if table.feature_names is None else table.feature_names.tolist()
+    if "" not in given and len({*given}) == len(given):
+        return table
+    names = [name or f"column {k}" for k, name in enumerate(given)]
     taken, seen, last = {*names}, set[str](), Counter[str]()
     for k, name in enumerate(names):
         while name in seen and names[k] in taken:
@@ -383,8 +375,8 @@ def with_unique_names(table: Table) -> Table:
             names[k] = f"{name}.{last[name]}"
         seen.add(name)
         taken.add(names[k])
-    changed = [k for k, name in enumerate(table.feature_names) if name != names[k]]
-    shown = list_names([f"{table.feature_names[k]!r} in column {k} is {names[k]!r}" for k in changed], 3)
+    changed = [k for k, name in enumerate(given) if name != names[k]]
+    shown = list_names([f"{given[k]!r} in column {k} is {names[k]!r}" for k in changed], 3)
     note = f"feature names that were empty or taken were made unique: {shown}"
     return replace(table, feature_names=as_names(names), notes=(*table.notes, note))
 

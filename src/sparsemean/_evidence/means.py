@@ -350,19 +350,26 @@ class Look(NamedTuple):
     step: FloatArray
 
 
-def look(
-    values: tuple[FloatArray, FloatArray],
-    columns: IntArray,
-    sums_of: tuple[GroupSums, GroupSums],
-    *,
-    test: MeanDifferenceTest,
-    side: Side,
-    min_effect: float,
-) -> Look:
-    """Look at ``columns`` of the rows of both groups once, and from root to root at those that may differ.
+class GroupColumns(NamedTuple):
+    """Some columns of the rows of the label and of the reference, and how they are tested."""
 
-    ``sums_of`` are the sums of either group, of some of the columns, about centres.
-    """
+    values: tuple[FloatArray, FloatArray]
+    columns: IntArray
+    """Which ones of the table."""
+    sums_of: tuple[GroupSums, GroupSums]
+    """The sums of either group, of some of the columns, about centres."""
+    test: MeanDifferenceTest
+
+    def roots(self, some: IntArray) -> FloatArray:
+        """Return where the sums of either group are zero, of ``some`` of the columns."""
+        unit, kappa = self.test.unit[:, self.columns[some]], self.test.kappa
+        parts = zip(self.values, unit, self.sums_of, strict=True)
+        return np.stack([root_of(part[:, some], own, partial(sums, some), kappa) for part, own, sums in parts])
+
+
+def look(groups: GroupColumns, *, side: Side, min_effect: float) -> Look:
+    """Look at columns once, and from root to root at those that may differ."""
+    values, columns, sums_of, test = groups
     signs = side.signs
     middles = [fillna(medians(rows[:PILOT]), 0.0) for rows in values]
     about = 0.5 * middles[0] + 0.5 * middles[1]
@@ -378,7 +385,7 @@ def look(
     beta = net / (psi_max(test.kappa) * sum(w * n for w, n in zip(test.weights, test.sizes, strict=True)))
     tested = np.isfinite(test.unit[0, columns])
     alive = np.flatnonzero((np.max(said, axis=0) >= math.log(test.factor / FILTER)) & tested)
-    roots = _roots(values, columns, sums_of, alive, test)
+    roots = groups.roots(alive)
     with np.errstate(over="ignore"):
         apart = roots[0] - roots[1]
     sign_of = np.where(apart >= 0, 1.0, -1.0) if len(signs) == 2 else np.full(alive.size, float(signs[0]))
@@ -393,40 +400,18 @@ def look(
     return Look(beta, columns[alive], first.T, second.T, step)
 
 
-def _roots(
-    values: tuple[FloatArray, FloatArray],
-    columns: IntArray,
-    sums_of: tuple[GroupSums, GroupSums],
-    some: IntArray,
-    test: MeanDifferenceTest,
-) -> list[FloatArray]:
-    """Return where the sums of either group are zero, of ``some`` of the columns."""
-    return [
-        root_of(part[:, some], unit[columns[some]], partial(sums, some), test.kappa)
-        for part, unit, sums in zip(values, test.unit, sums_of, strict=True)
-    ]
-
-
 # Estimates and intervals: the label is moved by δ until no centre fits both groups any more.
 
 
-def invert_difference(
-    values: tuple[FloatArray, FloatArray],
-    columns: IntArray,
-    sums_of: tuple[GroupSums, GroupSums],
-    *,
-    test: MeanDifferenceTest,
-    error: float,
-    bad: BadRows,
-    side: Side,
-) -> FloatArray:
-    """Return the difference of the roots, the low end and the high end of the interval of ``columns``, a row each.
+def invert_difference(groups: GroupColumns, *, error: float, bad: BadRows, side: Side) -> FloatArray:
+    """Return the difference of the roots, the low end and the high end of the interval of columns, a row each.
 
     An end is infinite where as many rows as there are cannot tell, and where no one asked for it.
     """
+    _, columns, sums_of, test = groups
     out = np.repeat([[np.nan], [-np.inf], [np.inf]], columns.size, axis=1)
     some = np.flatnonzero(np.isfinite(test.unit[0, columns]))
-    roots = np.stack(_roots(values, columns, sums_of, some, test))
+    roots = groups.roots(some)
     out[0, some] = roots[0] - roots[1]
     slack, goal = slack_of_sums(test, bad), math.log(test.factor / error)
     slope = test.weights[0] * test.sizes[0] / test.unit[0, columns[some]]
@@ -438,9 +423,10 @@ def invert_difference(
         first, second = (
             sums(some[left], root + grid).T / GRID for sums, root in zip(sums_of, roots[:, left], strict=True)
         )
-        to_reject = partial(
-            _cells_to_reject, step=step, test=test, slack=slack, features=columns[some[left]], goal=goal
-        )
+        features = columns[some[left]]
+        least = partial(least_evidence, step=step, test=test, slack=slack, features=features)
+        bend = (_bends(test, features)[0] * step**2)[:, np.newaxis]
+        to_reject = partial(_cells_to_reject, bend=bend, least=least, goal=goal)
         below, above = to_reject(first, second), to_reject(-first[:, ::-1], -second[:, ::-1])
         middle = out[0, some[left]]
         out[1, some[left]], out[2, some[left]] = middle - below * step, middle + above * step
@@ -453,31 +439,22 @@ def invert_difference(
 
 
 def _cells_to_reject(
-    first: FloatArray,
-    second: FloatArray,
-    *,
-    step: FloatArray,
-    test: MeanDifferenceTest,
-    slack: Slack,
-    features: IntArray,
-    goal: float,
+    first: FloatArray, second: FloatArray, *, bend: FloatArray, least: Callable[..., FloatArray], goal: float
 ) -> FloatArray:
     """Return by how many steps the label must be moved up, at most, before it is larger; infinite where none suffices.
 
-    Both sums are given at steps about their roots.
+    Both sums are given at steps about their roots; S₁ bends by ``bend`` within one. ``least`` is what they say then.
     """
-    bend, numbers = (_bends(test, features)[0] * step**2)[:, np.newaxis], np.arange(NODES)
+    numbers = np.arange(NODES)
 
     def rejected(moved: FloatArray) -> npt.NDArray[np.bool_]:
         whole = np.ceil(moved)
         share = (whole - moved)[:, np.newaxis]
         at = numbers - whole[:, np.newaxis].astype(np.intp)
         near, far = (np.take_along_axis(first, np.maximum(at + k, 0), axis=1) for k in (0, 1))
-        moved_up = least_between(near, far, share, bend)
-        said = least_evidence(moved_up, second, step, test=test, slack=slack, features=features)
-        return np.asarray(said >= goal)
+        return np.asarray(least(least_between(near, far, share, bend), second) >= goal)
 
-    low, high = np.zeros(step.size), np.full(step.size, NODES - 1.0)
+    low, high = np.zeros(bend.size), np.full(bend.size, NODES - 1.0)
     possible = rejected(high)
     for _ in range(HALVINGS // 2):
         middle = 0.5 * (low + high)

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._data.dask import Dask
-from sparsemean._data.source import Array, Source
+from sparsemean._data.source import Array, Block, Source
 from sparsemean._kernels.memory_layout import cut
 from sparsemean._kernels.rounding import centred
 from sparsemean._stats import standardized
@@ -29,8 +29,6 @@ from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
     from dask.delayed import Delayed
-
-    from sparsemean._data.source import Block
 
 T = TypeVar("T")
 Read: TypeAlias = Array | InputError

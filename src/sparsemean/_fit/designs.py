@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._data.source import AT_ONCE, Dense, as_dense, find_non_finite
+from sparsemean._data.source import AT_ONCE, Block, Dense, Source, as_dense, find_non_finite
 from sparsemean._data.table import Names, Table, as_names
 from sparsemean._kernels.memory_layout import cut
 from sparsemean._kernels.rounding import Grid, difference, of_size, on_grid
@@ -19,8 +19,6 @@ from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
-
-    from sparsemean._data.source import Block, Source
 
 Labels = npt.NDArray[Any]
 MOST_MEASURED = 20

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from sparsemean._data import as_table
-from sparsemean._data.source import ColumnCache, Source, as_dense
+from sparsemean._data.source import Block, ColumnCache, Source, as_dense
 from sparsemean._data.table import Names, Table
 from sparsemean._evidence.counting.merging import close_blocks
 from sparsemean._evidence.counting.sketch import Sketch, check_names, no_means
@@ -28,9 +28,6 @@ from sparsemean._util.plans import Plan
 from sparsemean._util.records import BLOCK, Counts, FloatArray, IntArray, Ranges
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
-
-if TYPE_CHECKING:
-    from sparsemean._data.source import Block
 
 ARRAY_LIKE = ("shape", "columns", "__array__", "__array_interface__", "__arrow_c_stream__", "__dlpack__")
 """What an object has that is a table itself."""

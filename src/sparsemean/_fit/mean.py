@@ -15,7 +15,7 @@ from sparsemean._data.source import AT_ONCE, Dense, find_non_finite
 from sparsemean._data.table import Table
 from sparsemean._evidence import means
 from sparsemean._evidence.counting.engines import Progress, engine_of
-from sparsemean._evidence.means import GroupSums, MeanContrast
+from sparsemean._evidence.means import GroupColumns, GroupSums, MeanContrast
 from sparsemean._fit import messages
 from sparsemean._fit.data import FitData, Values, one_valued
 from sparsemean._fit.pipeline import OneSample
@@ -57,10 +57,9 @@ class Means(OneSample):
         test, rows = nulls.mean_test(plan, scale.bounds[0], scale.tested), None
         if scale.tested is not None:
             rows = np.isin(everyone, scale.tested)
-        found = engine_of(table.source, data.n_jobs, progress).influence_sums(
-            table, means.centres_of(plan, data.buckets.null), test.unit, test.kappa,
-            rows=rows, skip_missing=data.buckets.skip_missing,
-        )  # fmt: skip
+        centres = means.centres_of(plan, data.buckets.null)
+        spec = influence.InfluenceSpec(centres, test.unit, test.kappa, data.buckets.skip_missing)
+        found = engine_of(table.source, data.n_jobs, progress).influence_sums(table, spec, rows=rows)
         evidence, beta = means.sum_evidence(plan, test, found.sums)
         return cls(
             data=replace(data, plan=plan), decision=decide_planned(evidence, plan), notes=tuple(scale.notes),
@@ -280,7 +279,8 @@ def sums_about(
     """Return Σψ of columns of a table about centres, in steps of 2⁻³²."""
     if table.source.engine == "gpu":  # a machine with a device need not have compiled loops
         return np.asarray(influence.array_sums(values, centres, unit, kappa))
-    return influence.dense_sums(values, centres, unit, kappa, missing=True, n_jobs=n_jobs).sums
+    spec = influence.InfluenceSpec(centres, unit, kappa, missing=True)
+    return influence.dense_sums(values, spec, n_jobs=n_jobs).sums
 
 
 def mean_impossible(plan: Plan, test: MeanTest) -> list[str]:
@@ -313,14 +313,9 @@ def difference_evidence(
     gaps = [np.zeros(d, dtype=np.int32) for _ in tests]
     for columns, values in checked(table, np.arange(d), request.missing == "omit"):
         for at, test in enumerate(tests):
-            parts = _parts(values, rows[at])
-            gaps[at][columns] = sum(np.isnan(part).sum(axis=0) for part in parts)
-            looks[at].append(
-                means.look(
-                    parts, columns, _sums_of(parts, columns, test, design.n_jobs, table), test=test,
-                    side=request.side, min_effect=request.min_effect,
-                )
-            )  # fmt: skip
+            groups = _groups_of(table, columns, values, rows[at], test, design.n_jobs)
+            gaps[at][columns] = sum(np.isnan(part).sum(axis=0) for part in groups.values)
+            looks[at].append(means.look(groups, side=request.side, min_effect=request.min_effect))
         if progress is not None:
             progress((columns[-1] + 1) / d)
     found = [
@@ -344,9 +339,8 @@ def differences(
 ) -> FloatArray:
     """Return differences of means of some columns and both ends of their intervals, a row each."""
     first, second = rows
-    parts = _parts(values, (_tested(first, test.rows), _tested(second, test.rows)))
-    sums_of = _sums_of(parts, columns, test, n_jobs, table)
-    return means.invert_difference(parts, columns, sums_of, test=test, **options).T
+    of_groups = _tested(first, test.rows), _tested(second, test.rows)
+    return means.invert_difference(_groups_of(table, columns, values, of_groups, test, n_jobs), **options).T
 
 
 def difference_impossible(plan: Plan, test: MeanDifferenceTest) -> list[str]:
@@ -365,14 +359,12 @@ def _tested(rows: IntArray, tested: IntArray | None) -> IntArray:
     return rows if tested is None else np.intersect1d(rows, tested)
 
 
-def _parts(values: FloatArray, rows: tuple[IntArray, IntArray]) -> tuple[FloatArray, FloatArray]:
-    return np.asfortranarray(values[rows[0]]), np.asfortranarray(values[rows[1]])
-
-
-def _sums_of(
-    parts: tuple[FloatArray, FloatArray], columns: IntArray, test: MeanDifferenceTest, n_jobs: int | None, table: Table
-) -> tuple[GroupSums, GroupSums]:
-    """Return what adds up influences of either group, in units of its own."""
+def _groups_of(
+    table: Table, columns: IntArray, values: FloatArray, rows: tuple[IntArray, IntArray], test: MeanDifferenceTest,
+    n_jobs: int | None,
+) -> GroupColumns:  # fmt: skip
+    """Return values of some columns, and what adds up influences of either group, in units of its own."""
+    parts = np.asfortranarray(values[rows[0]]), np.asfortranarray(values[rows[1]])
 
     def of(group: int) -> GroupSums:
         def sums_of(some: IntArray, centres: FloatArray) -> IntArray:
@@ -382,7 +374,7 @@ def _sums_of(
 
         return sums_of
 
-    return of(0), of(1)
+    return GroupColumns(parts, columns, (of(0), of(1)), test)
 
 
 # The scale of either group of every test.

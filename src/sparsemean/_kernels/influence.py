@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from itertools import product
 from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -33,10 +33,29 @@ ERROR = 2.0**-32
 """By which a rounded ψ misses the true one at most: half a step, the series, and floating point, which is far less."""
 EXACT_ROWS = 2**20
 """Whole numbers of up to 2³² each, so many of them, add up exactly in doubles, whose loops vector instructions run."""
+Progress: TypeAlias = Callable[[float], None] | None
+"""Is told the share that is done."""
 CONVERTED_BYTES = 32_000_000
 BLOCK_COLUMNS = 2048
 SMALL = 50_000
 """Values below which starting threads costs more than they save."""
+
+
+class InfluenceSpec(NamedTuple):
+    """What is added up: ψ((x − c)/unit) with κ, for each row c of the (k, d) ``centres``.
+
+    With ``missing`` NaN is a value that is not there.
+    """
+
+    centres: FloatArray
+    unit: FloatArray
+    kappa: float
+    missing: bool = False
+
+    def of(self, columns: slice) -> InfluenceSpec:
+        """Return that of some columns, which lie in one piece."""
+        centres, unit = (np.ascontiguousarray(part[..., columns]) for part in self[:2])
+        return self._replace(centres=centres, unit=unit)
 
 
 class InfluenceSums(NamedTuple):
@@ -94,24 +113,15 @@ def largest_step(kappa: float) -> int:
 
 
 def dense_sums(
-    X: Array,
-    centres: FloatArray,
-    unit: FloatArray,
-    kappa: float,
-    *,
-    rows: IntArray | None = None,
-    missing: bool = False,
-    n_jobs: int | None = 1,
-    progress: Callable[[float], None] | None = None,
+    X: Array, spec: InfluenceSpec, *, rows: IntArray | None = None, n_jobs: int | None = 1, progress: Progress = None
 ) -> InfluenceSums:
-    """Return Σ ψ((x − c)/unit) over ``rows`` (all by default) of every column, for each row c of ``centres``.
+    """Return what a spec asks for of every column, over ``rows``, all by default.
 
-    With ``missing`` NaN is a value that is not there. Raises ``NotFiniteError`` if any value that is used is infinite,
-    or NaN without ``missing``.
+    Raises ``NotFiniteError`` if any value that is used is infinite, or NaN where that is not a missing value.
     """
     n_threads = count_threads(n_jobs)
     chosen = np.arange(X.shape[0]) if rows is None else np.asarray(rows, dtype=np.intp)
-    total, lock = InfluenceSums.blank(centres.shape[0], X.shape[1]), threading.Lock()
+    total, lock = InfluenceSums.blank(*spec.centres.shape), threading.Lock()
     tasks = _tasks(X, chosen.size, n_threads)
 
     def work(task: tuple[slice, slice]) -> None:
@@ -120,12 +130,10 @@ def dense_sums(
         with np.errstate(invalid="ignore"):  # NaNs of some bits are warned of when they are made longer
             view = strided(X[:, columns] if native else np.ascontiguousarray(X[:, columns], dtype=np.float64))
         width = view.shape[1]
-        sums, gaps = np.zeros((centres.shape[0], width)), np.zeros(width, dtype=np.int32)
+        sums, gaps = np.zeros((spec.centres.shape[0], width)), np.zeros(width, dtype=np.int32)
         add = add_rows if view.column_step == 1 and width > 1 else add_columns
-        if add(
-            view.memory, view.start, view.row_step, view.column_step, chosen[part],
-            np.ascontiguousarray(centres[:, columns]), np.ascontiguousarray(unit[columns]), kappa, missing, sums, gaps,
-        ):  # fmt: skip
+        at = view.memory, view.start, view.row_step, view.column_step
+        if add(*at, chosen[part], *spec.of(columns), sums, gaps):
             raise NotFiniteError
         with lock:
             total.add(columns, InfluenceSums(sums.astype(np.int64), gaps))
@@ -149,14 +157,7 @@ def _tasks(X: Array, n_rows: int, n_threads: int) -> list[tuple[slice, slice]]:
 
 
 def sparse_sums(
-    block: sparse.csc_array,
-    centres: FloatArray,
-    unit: FloatArray,
-    kappa: float,
-    *,
-    rows: IntArray | None = None,
-    missing: bool = False,
-    n_jobs: int | None = 1,
+    block: sparse.csc_array, spec: InfluenceSpec, *, rows: IntArray | None = None, n_jobs: int | None = 1
 ) -> InfluenceSums:
     """Return what `dense_sums` does, of a matrix compressed by columns: zeros that are left out are counted only."""
     from sparsemean._kernels.sparse import canonical_parts, shared
@@ -166,16 +167,11 @@ def sparse_sums(
     if rows is not None:
         used[:] = False
         used[rows] = True
-    n_used, total = int(used.sum()), InfluenceSums.blank(centres.shape[0], block.shape[1])
-    centres, unit = np.ascontiguousarray(centres), np.ascontiguousarray(unit)
+    n_used, total = int(used.sum()), InfluenceSums.blank(*spec.centres.shape)
 
     def work(columns: slice) -> bool:
-        return bool(
-            add_entries(
-                data, indices, indptr[columns.start : columns.stop + 1], used, n_used, centres[:, columns],
-                unit[columns], kappa, missing, total.sums[:, columns], total.missing[columns],
-            )
-        )  # fmt: skip
+        begins, found = indptr[columns.start : columns.stop + 1], (total.sums[:, columns], total.missing[columns])
+        return bool(add_entries(data, indices, begins, used, n_used, *spec.of(columns), *found))
 
     if any(each(work, *shared(indptr, n_jobs))):
         raise NotFiniteError

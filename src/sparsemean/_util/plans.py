@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from sparsemean._util.records import FloatArray, Ranges
+from sparsemean._util.records import FloatArray, Inside, Ranges
 
 T = TypeVar("T")
 EACH_NAME = "each"
@@ -220,40 +220,23 @@ class Plan:
 
     # What is asked, by the names of the parameters.
 
-    @property
-    def selection(self) -> str:
-        """The rule that makes the support."""
-        return self.question.selection
-
-    @property
-    def level(self) -> float:
-        """Its error rate."""
-        return self.question.level
+    selection = Inside[str]("question")
+    """The rule that makes the support."""
+    level = Inside[float]("question")
+    """Its error rate."""
+    min_effect = Inside[float]("question")
+    """The smallest effect that matters."""
+    target = Inside[str]("question")
+    """What is tested."""
+    test = Inside[str]("question")
+    """What it is tested by."""
+    bucket_sizes = Inside[tuple[int, ...]]("walk")
+    """Rows in a bucket of each size."""
 
     @property
     def alternative(self) -> str:
         """Which side counts."""
         return str(self.question.side)
-
-    @property
-    def min_effect(self) -> float:
-        """The smallest effect that matters."""
-        return self.question.min_effect
-
-    @property
-    def target(self) -> str:
-        """What is tested."""
-        return self.question.target
-
-    @property
-    def test(self) -> str:
-        """What it is tested by."""
-        return self.question.test
-
-    @property
-    def bucket_sizes(self) -> tuple[int, ...]:
-        """Rows in a bucket of each size."""
-        return self.walk.bucket_sizes
 
     @property
     def detectable_effect(self) -> float | None:

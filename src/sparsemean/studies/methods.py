@@ -139,20 +139,12 @@ class Sweep:
 
 def _at(base: Setting, over: str, x: float) -> Setting:
     """Return the setting in which the varied quantity is ``x``."""
-    match over:
-        case "shape":
-            return replace(base, shape=x)
-        case "contamination":
-            return replace(base, contamination=x)
-        case "k":
-            return replace(base, mean=(2.0,) * int(x), told_k=int(x))
-        case "told_k":
-            return replace(base, told_k=int(x))
-        case "n":
-            return replace(base, n=int(x))
-        case "d":
-            return replace(base, d=int(x))
-    raise InputError("over", "be one of shape, contamination, k, told_k, n, d", repr(over))
+    if over == "k":
+        return replace(base, mean=(2.0,) * int(x), told_k=int(x))
+    if over not in ("shape", "contamination", "told_k", "n", "d"):
+        raise InputError("over", "be one of shape, contamination, k, told_k, n, d", repr(over))
+    changed: dict[str, Any] = {over: x if over in ("shape", "contamination") else int(x)}
+    return replace(base, **changed)
 
 
 GROUPS = (10, 50, 100, 150, 200)

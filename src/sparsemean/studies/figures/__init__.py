@@ -87,7 +87,8 @@ class PaperFigure:
 
 
 def write_table(table: pd.DataFrame, path: Path) -> None:
-    """Write a table as CSV."""
+    """Write a table as CSV, in a folder that is made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
         table.to_csv(temporary, index=False)
 

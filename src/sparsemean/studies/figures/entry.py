@@ -89,7 +89,6 @@ def make(options: Options) -> Outcome:
         of_law=("of_law", "max"), of_longest=("of_longest", "max"), begins=("learned", "max"), ends=("left", "min")
     )
     table["promised from"], table["promised to"] = zip(*map(window, table.alpha, table.eta), strict=True)
-    options.out.mkdir(parents=True, exist_ok=True)
     for name, part in (("entry.csv", table), ("entry-trials.csv", trials)):
         write_table(part, options.out / name)
     image = options.out / "entry.png"

@@ -73,6 +73,8 @@ ITERATIONS, QUICK_ITERATIONS = 2000, 1000
 TRIALS, QUICK_TRIALS = 10, 5
 BATCHES = 20
 """Sets of ten trials that say how far a curve may be from the published one by chance alone."""
+ENDS = ("ours", "ours_low", "ours_high", "published", "published_low", "published_high")
+"""Columns of the table of ends: line and band."""
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
 
 
@@ -127,7 +129,8 @@ def make(options: Options) -> Outcome:
         for kind in KINDS
     }
     known = published()
-    table = _table(curves, known)
+    points = _points(curves, known)
+    table = _ends(points)
     notes = [
         "coordinates do not meet in either method, so that d changes nothing in the curves shown",
         "text: noise of variance 3.3 and Cauchy rows of scale √50; numbers: lognormal magnitudes times 3.3, a variance "
@@ -138,8 +141,7 @@ def make(options: Options) -> Outcome:
         chance = {kind: final_values(kind, options.seed, tell=tell) for kind in KINDS}
         table["z"] = _z_scores(table, chance)
         notes.append(_verdict(table))
-    options.out.mkdir(parents=True, exist_ok=True)
-    write_table(_long(curves, known), options.out / "fig1.csv")
+    write_table(points, options.out / "fig1.csv")
     image = options.out / "fig1.png"
     _draw(curves, known, image)
     return Outcome("fig1", TITLE, table, (image,), notes=notes)
@@ -222,29 +224,7 @@ def published() -> Published:
     }
 
 
-def _table(curves: dict[tuple[str, str], FloatArray], all_known: Published) -> pd.DataFrame:
-    """Return where each curve ends."""
-    import pandas as pd
-
-    rows = []
-    for variant, kind, coordinate, band in _each_curve(curves):
-        known = all_known.get((kind, coordinate)) if variant is NUMBERS else None
-        same = None if known is None else known[known.x == band.shape[1] - 1]
-        rows.append(
-            {
-                "variant": variant.name, "method": kind, "coordinate": coordinate,
-                "mean": variant.mean[coordinate - 1] if coordinate <= len(variant.mean) else 0.0,
-                "ours": band[1, -1], "ours_low": band[0, -1], "ours_high": band[2, -1],
-                **{
-                    name: math.nan if same is None or same.empty else float(same[column].iloc[0])
-                    for name, column in (("published", "line"), ("published_low", "low"), ("published_high", "high"))
-                },
-            }
-        )  # fmt: skip
-    return pd.DataFrame(rows)
-
-
-def _long(curves: dict[tuple[str, str], FloatArray], all_known: Published) -> pd.DataFrame:
+def _points(curves: dict[tuple[str, str], FloatArray], all_known: Published) -> pd.DataFrame:
     """Return the curves at the iterations of which values are published: every hundredth and the last."""
     import pandas as pd
 
@@ -262,6 +242,15 @@ def _long(curves: dict[tuple[str, str], FloatArray], all_known: Published) -> pd
             part = part.merge(known.rename(columns=names), on="x", how="left")
         parts.append(part)
     return pd.concat(parts, ignore_index=True)
+
+
+def _ends(points: pd.DataFrame) -> pd.DataFrame:
+    """Return where each curve ends, beside the mean of its coordinate."""
+    ends = points.groupby(["variant", "method", "coordinate"], sort=False).tail(1).reset_index(drop=True)
+    means = {variant.name: (*variant.mean, *[0.0] * SHOWN) for variant in VARIANTS}
+    at = zip(ends["variant"], ends["coordinate"], strict=True)
+    ends.insert(3, "mean", [means[name][coordinate - 1] for name, coordinate in at])
+    return ends[["variant", "method", "coordinate", "mean", *ENDS]]
 
 
 def _each_curve(curves: dict[tuple[str, str], FloatArray]) -> Iterator[tuple[Variant, str, int, FloatArray]]:

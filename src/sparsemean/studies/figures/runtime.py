@@ -55,7 +55,6 @@ def make(options: Options) -> Outcome:
     with _one_thread():
         times, stopped = measure(options)
     slopes = pd.DataFrame(_slopes(times, stopped))
-    options.out.mkdir(parents=True, exist_ok=True)
     for name, table in (("runtime.csv", times), ("runtime-slopes.csv", slopes)):
         write_table(table, options.out / name)
     image = options.out / "runtime.png"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -17,7 +17,6 @@ from sparsemean.studies import engine
 from sparsemean.studies.figures import Options, Outcome, PaperFigure, TableRow, lower_bound, write_table
 from sparsemean.studies.figures.lower_bound import (
     Panel,
-    Slope,
     best_seconds,
     draw,
     enough_rows,
@@ -210,12 +209,11 @@ def make(options: Options) -> Outcome:
     """Run all sweeps and write ``table1.csv``, ``table1.txt``, the points, the lower bound and ``table1.png``."""
     import pandas as pd
 
-    options.out.mkdir(parents=True, exist_ok=True)
     todo = sweeps(options.quick, options.trials, options.seed)
     bound = _lower_bound(options)  # before anything is counted, so that a bar at its end is the end
     tables = engine.run_all(todo, out=options.out / "trials", n_jobs=options.n_jobs, progress=options.progress)
     points = _points(tables)
-    records = pd.DataFrame([*_bound_record(bound), *_growth(points), *_sizes(tables, points["time", "d"])])
+    records = pd.DataFrame([_bound_record(bound), *_growth(points), *_sizes(tables, points["time", "d"])])
     text = (QUICK if options.quick else "") + as_text(records)
     written = {
         "table1": records,
@@ -287,20 +285,19 @@ def _record(method: str, what: What, measured: float, **more: object) -> TableRo
     return {"row": row, "method": method, "quantity": what[0], "over": what[1], "measured": measured, **more}
 
 
-def _bound_record(bound: pd.DataFrame) -> list[TableRow]:
+def _bound_record(bound: pd.DataFrame) -> TableRow:
     """Return the exponent of the least error, over estimators, in the worse of two worlds."""
     worst = lower_bound.summary(bound)
     least = worst[worst.noise == 0].groupby("contamination").worst.min()
-    return [_growth_record(BOUND, ("error", "ε"), dict(zip(least.index, least, strict=True)), "0.5")]
+    return _growth_record(BOUND, ("error", "ε"), dict(zip(least.index, least, strict=True)), "0.5")
 
 
-def _growth(points: Mapping[What, pd.DataFrame]) -> list[TableRow]:
-    """Return a record for every exponent: the row of Table 1, the method, what grows in what, stated and measured."""
-    return [
-        _growth_record(str(name), what, dict(zip(part.x, part.value, strict=True)), stated(str(name), what))
-        for what, table in points.items()
-        for name, part in table.groupby("estimator", sort=False)
-    ]
+def _growth(points: Mapping[What, pd.DataFrame]) -> Iterator[TableRow]:
+    """Yield a record for every exponent: the row of Table 1, the method, what grows in what, stated and measured."""
+    for what, table in points.items():
+        for name, part in table.groupby("estimator", sort=False):
+            values = dict(zip(part.x, part.value, strict=True))
+            yield _growth_record(str(name), what, values, stated(str(name), what))
 
 
 def stated(method: str, what: What) -> str:
@@ -313,12 +310,8 @@ def _growth_record(method: str, what: What, values: dict[float, float], claim: s
     slope = log_log(far.keys(), far.values())
     return _record(
         method, (f"{what[0]} exponent", what[1]), slope.value, se=slope.error, points=slope.points, stated=claim,
-        text=_exponent(slope, claim),
+        text=str(slope).replace(" ± ", "±") + (f" [{claim}]" if claim else ""),
     )  # fmt: skip
-
-
-def _exponent(slope: Slope, claim: str) -> str:
-    return str(slope).replace(" ± ", "±") + (f" [{claim}]" if claim else "")
 
 
 def _sizes(tables: Mapping[Key, pd.DataFrame], times: pd.DataFrame) -> list[TableRow]:

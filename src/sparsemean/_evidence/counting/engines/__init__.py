@@ -13,20 +13,18 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._data.source import AT_ONCE, Array, Dense, Source, as_dense, find_non_finite
+from sparsemean._data.source import AT_ONCE, Array, Block, Dense, Source, as_dense, find_non_finite
 from sparsemean._data.table import Table
 from sparsemean._kernels import NotFiniteError, cpu, influence
+from sparsemean._kernels.influence import InfluenceSpec, InfluenceSums
 from sparsemean._kernels.memory_layout import count_threads, cut, each
 from sparsemean._stats.buckets import block_spans, stretch
 from sparsemean._util.records import BLOCK, BucketSpec, CellCounts, Counts, FloatArray, IntArray, Partition
-
-if TYPE_CHECKING:
-    from sparsemean._data.source import Block
 
 Work = Callable[[list[FloatArray], IntArray], FloatArray]
 """What is made of the (J, columns) bucket means of some levels, and of the columns they belong to."""
@@ -130,32 +128,20 @@ class Engine:
                     self.done((columns.start + done) / d)
         return counts
 
-    def influence_sums(
-        self,
-        table: Table,
-        centres: FloatArray,
-        unit: FloatArray,
-        kappa: float,
-        *,
-        rows: Mask | None = None,
-        skip_missing: bool = False,
-    ) -> influence.InfluenceSums:
-        """Read every value once and add up ψ((x − c)/unit), for each row c of the (k, d) ``centres``.
+    def influence_sums(self, table: Table, spec: InfluenceSpec, *, rows: Mask | None = None) -> InfluenceSums:
+        """Read every value once and add up influences; zeros that a source leaves out are counted only.
 
-        ``rows`` says which rows are added up, all by default. Zeros that a source leaves out are counted only.
+        ``rows`` says which rows are added up, all by default.
         """
-        total = influence.InfluenceSums.blank(*centres.shape)
+        total = InfluenceSums.blank(*spec.centres.shape)
         for across, columns, block in any_pieces(table.source):
-            chosen = None if rows is None else np.flatnonzero(rows[across])
-            asked = (centres[:, columns], unit[columns], kappa)
-            with refusing(table, block, (across.start, columns.start), skip_missing=skip_missing):
+            chosen, own = None if rows is None else np.flatnonzero(rows[across]), spec.of(columns)
+            with refusing(table, block, (across.start, columns.start), skip_missing=spec.missing):
                 if isinstance(block, np.ndarray):
                     told = self.progress if isinstance(table.source, Dense) else None
-                    found = influence.dense_sums(
-                        block, *asked, rows=chosen, missing=skip_missing, n_jobs=self.n_jobs, progress=told
-                    )
+                    found = influence.dense_sums(block, own, rows=chosen, n_jobs=self.n_jobs, progress=told)
                 else:
-                    found = influence.sparse_sums(block, *asked, rows=chosen, missing=skip_missing, n_jobs=self.n_jobs)
+                    found = influence.sparse_sums(block, own, rows=chosen, n_jobs=self.n_jobs)
             total.add(columns, found)
             self.done(across.stop * columns.stop / (table.shape[0] * table.shape[1]))  # whole rows or whole columns
         return total

@@ -16,12 +16,12 @@ import numpy as np
 
 from sparsemean._data import as_table
 from sparsemean._data.dask import Dask, check_held, ends
-from sparsemean._data.source import NonFiniteValue
+from sparsemean._data.source import Block, NonFiniteValue
 from sparsemean._data.table import Table
 from sparsemean._evidence.counting import merging
 from sparsemean._evidence.counting.engines import Engine, Mask, engine_of
 from sparsemean._evidence.counting.sketch import Sketch, sketch_rows
-from sparsemean._kernels.influence import InfluenceSums
+from sparsemean._kernels.influence import InfluenceSpec, InfluenceSums
 from sparsemean._util.cluster import run
 from sparsemean._util.records import BucketSpec, CellCounts, Counts, FloatArray, IntArray, Partition
 from sparsemean.errors import InputError
@@ -29,8 +29,6 @@ from sparsemean.errors import InputError
 if TYPE_CHECKING:
     from dask.array import Array as DaskArray
     from dask.delayed import Delayed
-
-    from sparsemean._data.source import Block
 
 FAN_IN = 8
 """Sketches that are added up in one task."""
@@ -183,30 +181,19 @@ class DaskEngine(Engine):
         self._run(table, _grid_of(array), chunks, take, skip_missing=skip_missing)
         return total
 
-    def influence_sums(
-        self,
-        table: Table,
-        centres: FloatArray,
-        unit: FloatArray,
-        kappa: float,
-        *,
-        rows: Mask | None = None,
-        skip_missing: bool = False,
-    ) -> InfluenceSums:
+    def influence_sums(self, table: Table, spec: InfluenceSpec, *, rows: Mask | None = None) -> InfluenceSums:
         """Add up every chunk where it lies; sums of chunks add up."""
-        array, total = _source(table).pieces(), InfluenceSums.blank(*centres.shape)
+        array, total = _source(table).pieces(), InfluenceSums.blank(*spec.centres.shape)
 
         def work(part: Table, across: slice, columns: slice) -> InfluenceSums:
             used = None if rows is None else rows[across]
-            return engine_of(part.source, n_jobs=1).influence_sums(
-                part, centres[:, columns], unit[columns], kappa, rows=used, skip_missing=skip_missing
-            )
+            return engine_of(part.source, n_jobs=1).influence_sums(part, spec.of(columns), rows=used)
 
         def take(_rows: slice, columns: slice, found: InfluenceSums) -> None:
             total.add(columns, found)
 
-        chunks = _per_chunk(array, work, skip_missing=skip_missing)
-        self._run(table, _grid_of(array), chunks, take, skip_missing=skip_missing)
+        chunks = _per_chunk(array, work, skip_missing=spec.missing)
+        self._run(table, _grid_of(array), chunks, take, skip_missing=spec.missing)
         return total
 
     def _run(

@@ -73,26 +73,19 @@ class GpuEngine(engines.Engine):
         return adding.total(), kept
 
     def influence_sums(
-        self,
-        table: Table,
-        centres: FloatArray,
-        unit: FloatArray,
-        kappa: float,
-        *,
-        rows: engines.Mask | None = None,
-        skip_missing: bool = False,
+        self, table: Table, spec: influence.InfluenceSpec, *, rows: engines.Mask | None = None
     ) -> influence.InfluenceSums:
         """Add up on the device, where the sums stay: one operation on a few columns after the other."""
-        xp, source, (k, d) = gpu.cupy(), table.source, centres.shape
+        xp, source, (k, d) = gpu.cupy(), table.source, spec.centres.shape
         total = influence.InfluenceSums(xp.zeros((k, d), dtype=np.int64), xp.zeros(d, dtype=np.int32))
-        there, divisor, bad = xp.asarray(centres), xp.asarray(unit), xp.zeros(1, dtype=bool)
-        with device_errors(), engines.refusing(table, skip_missing=skip_missing):
+        there, divisor, bad = xp.asarray(spec.centres), xp.asarray(spec.unit), xp.zeros(1, dtype=bool)
+        with device_errors(), engines.refusing(table, skip_missing=spec.missing):
             for across, at, block in _on_device(source):
                 x = block if rows is None or rows[across].all() else block[xp.asarray(np.flatnonzero(rows[across]))]
                 gaps = xp.isnan(x)
-                bad |= (xp.isinf(x) if skip_missing else xp.isinf(x) | gaps).any()
+                bad |= (xp.isinf(x) if spec.missing else xp.isinf(x) | gaps).any()
                 total.missing[at] += gaps.sum(axis=0).astype(np.int32)
-                total.sums[:, at] += influence.array_sums(x, there[:, at], divisor[at], kappa, xp)
+                total.sums[:, at] += influence.array_sums(x, there[:, at], divisor[at], spec.kappa, xp)
                 self.done(across.stop * at.stop / (source.shape[0] * d))
             if bool(bad[0]):
                 raise NotFiniteError
