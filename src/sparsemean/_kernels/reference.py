@@ -215,13 +215,6 @@ def _tied_scores(rank: IntArray, number: IntArray, signed: IntArray, *, cap: int
     return score_sums(rank + signed - 1, cap) - before, 2 * both + odd
 
 
-def sum_above(x: FloatArray, theta: float, cap: int) -> int:
-    """Do what `signed_ranks.sum_above` does: the rank of a value above θ counts those below that are nearer."""
-    above = int(np.searchsorted(x, theta, side="right"))
-    nearer = np.searchsorted((theta - x[:above])[::-1], x[above:] - theta, side="left")
-    return int(np.minimum(nearer + np.arange(1, nearer.size + 1), cap).sum())
-
-
 @cache
 def _lgamma() -> Callable[[float], float]:
     """Return log Γ of the C library, which numba calls; Python has its own."""

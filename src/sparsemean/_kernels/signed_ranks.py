@@ -6,16 +6,9 @@ import math
 
 import numpy as np
 
+from sparsemean._kernels.centres import NORMAL, order_statistic, score_sum
 from sparsemean._kernels.compiling import compiled
 from sparsemean._kernels.memory_layout import Array
-
-
-@compiled(plain="itself")
-def score_sum(rank: int, cap: int) -> int:
-    """Return Σ min(i, C) over i up to a rank."""
-    if rank <= cap:
-        return rank * (rank + 1) // 2
-    return cap * (cap + 1) // 2 + cap * (rank - cap)
 
 
 @compiled(plain="reference")
@@ -75,8 +68,8 @@ def add_scores(
 
 # Intervals: how far a null value can be moved before its test lets it go.
 
-CLOSE = 1e-10
-"""Halving ends when what is left is this small beside what it lies at, or beside the spread of the values."""
+NORMAL_RANGE = 1.349
+"""Distance of the quartiles of a normal value with a deviation of one."""
 
 
 @compiled(plain="itself")
@@ -99,71 +92,29 @@ def log_normal_excess(y: float) -> float:
     return -0.5 * y * y - math.log(y * y * 2.5066282746310002) + math.log(series)
 
 
-@compiled(plain="reference")
-def sum_above(x: Array, theta: float, cap: int) -> int:
-    """Return Σ min(rank of |x − θ|, C) over values above θ, of rising ``x``; of one size those above come first.
-
-    Values are met in the order of their distance: from the first above θ upwards and from the last not above it
-    downwards. Beyond the cap all scores are the same, and only their number counts.
-    """
-    n = x.size
-    above = int(np.searchsorted(x, theta, side="right"))
-    up, down, total = above, above - 1, 0
-    for rank in range(1, min(cap, n) + 1):
-        if down < 0 or (up < n and x[up] - theta <= theta - x[down]):
-            total += rank
-            up += 1
-        else:
-            down -= 1
-    return total + cap * (n - up) if n > cap else total
-
-
 @compiled(plain="itself")
-def next_mean(x: Array, above: float) -> float:
-    """Return the smallest mean of two of the rising values, or of one with itself, that is larger than a number."""
-    n, best = x.size, math.inf
-    last = n
-    for i in range(n):
-        while last > i and x[i] + 0.5 * (x[last - 1] - x[i]) > above:
-            last -= 1
-        if last < n:
-            best = min(best, x[i] + 0.5 * (x[last] - x[i]))
-        if last <= i:
-            break
-    return best
+def score_ends(
+    rows: Array, there: Array, caps: Array, needed: Array, signs: Array, out: Array
+) -> None:
+    """Write for each sign, cap and row where null values end that lie so low that the sum above them is ``needed``.
 
-
-@compiled(plain="itself")
-def lower_ends(x: Array, caps: Array, needed: Array, out: Array) -> None:
-    """Write for each cap where null values end that lie so low that the sum above them is ``needed``.
-
-    ``x`` rises. Order statistics are halved first, so that a far value costs a step and no digits, then what lies
-    between two of them. Sums change at means of two values only: the end is the next one of those. Where there is no
-    such null value it is −∞.
+    A row has as many rising values as are ``there``; with a sign of −1 ends are the upper ones, those of −x turned
+    round. The sum of scores above θ falls with θ at means of two values only, from all scores: so the end is an order
+    statistic of means, counted by the scores that are lost. Where there is no such null value it is infinite.
     """
-    n = x.size
-    for k in range(caps.size):
-        out[k] = -math.inf
-        if n == 0 or sum_above(x, x[0] - 1.0 - abs(x[0]), caps[k]) < needed[k]:
-            continue
-        first, last = -1, n - 1  # the sum above x[first] is enough (−1: below all), above x[last] it is not
-        while last - first > 1:
-            middle = (first + last) // 2
-            if sum_above(x, x[middle], caps[k]) >= needed[k]:
-                first = middle
-            else:
-                last = middle
-        low, high = x[max(first, 0)], x[last]
-        if first < 0:
-            out[k] = x[0]
-            continue
-        least = CLOSE * max(abs(low), abs(high), x[n - 1 - n // 4] - x[n // 4])
-        while high - low > least:
-            middle = 0.5 * low + 0.5 * high
-            if not low < middle < high:
-                break  # no number lies between
-            if sum_above(x, middle, caps[k]) >= needed[k]:
-                low = middle
-            else:
-                high = middle
-        out[k] = next_mean(x, low - 2 * least)  # rounding must not lead past the one that it is
+    halves, no_strata = np.empty(rows.shape[1]), np.empty((2, 0), np.int64)
+    for f in range(rows.shape[0]):
+        n = there[f]
+        for side in range(signs.size):
+            for i in range(n):  # half of each: a mean of two is a sum that cannot be too large
+                halves[i] = 0.5 * rows[f, i] if signs[side] > 0 else -0.5 * rows[f, n - 1 - i]
+            x = halves[:n]
+            for k in range(caps.size):
+                cap = min(caps[k], n)
+                lost = score_sum(n, cap) - needed[f, k] + 1
+                out[side, k, f] = -math.inf * signs[side]
+                if n > 0 and lost > 0:
+                    slope = cap * n * NORMAL * NORMAL_RANGE / (x[n - 1 - n // 4] - x[n // 4])
+                    guess = x[(n - 1) // 2] + x[n // 2] + (lost - 0.5 * score_sum(n, cap)) / slope
+                    end = order_statistic(x, x, no_strata, lost, guess, slope, cap)[0]
+                    out[side, k, f] = signs[side] * end + 0.0
