@@ -103,7 +103,9 @@ def test_ends_are_those_of_a_search(kind: str, alternative: str) -> None:
     finite = 0
     for _ in range(30):
         x, m, error = drawn(kind, rng), int(rng.integers(0, 3)), float(rng.choice([0.0625, 0.25, 0.5]))
-        found = by_ranks(np.sort(x)[:, np.newaxis], error=error, bad_rows=m, n_rows=x.size, side=Side(alternative))[:, 0]
+        found = by_ranks(np.sort(x)[:, np.newaxis], error=error, bad_rows=m, n_rows=x.size, side=Side(alternative))[
+            :, 0
+        ]
         expected = plain(x, Fraction(error), m, alternative)
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
         finite += int(np.isfinite(found).any())

@@ -61,13 +61,17 @@ KINDS = ("normal", "ties", "signed zeros", "large", "subnormal", "single")
 
 
 def scores(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
-    for keep in (0, 2, 1):
-        x = np.abs(np.stack([values_of(rng, n, kind) for _ in range(3)]))
-        x.sort(axis=1)
-        gone = np.minimum(np.maximum((x == 0).sum(axis=1), keep), n)
+    for keep, dtype in product((0, 2, 1), (np.float64, np.float32)):
+        with np.errstate(over="ignore"):
+            x = np.abs(np.stack([values_of(rng, n, kind) for _ in range(3)])).astype(dtype)
+        codes = x.view(f"u{x.itemsize}") << 1 | ((rng.random(x.shape) < 0.5) & (x > 0))
+        codes.sort(axis=1)
+        gone = np.minimum(np.maximum((codes == 0).sum(axis=1), keep), n)
         caps = np.array(sorted({1, max(1, n // 3), n}))
         room = np.zeros((2, 2, caps.size, 3), dtype=np.int64)
-        yield rng.random(x.shape) < 0.5, x, gone, caps, np.zeros(3, dtype=np.int64), room[0], room[1]
+        yield codes, gone, caps, np.zeros(3, dtype=np.int64), room[0], room[1]
+        zeros = np.minimum((codes == 0).sum(axis=1), 1)
+        yield codes, zeros, caps, np.zeros(3, dtype=np.int64), *np.zeros_like(room)
 
 
 def ends(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:

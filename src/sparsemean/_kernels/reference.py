@@ -177,16 +177,16 @@ def score_sums(ranks: IntArray, cap: int) -> IntArray:
 
 
 def add_scores(
-    signs: BoolArray, all_sizes: FloatArray, gone: IntArray, caps: IntArray, repeats: IntArray, low: IntArray,
-    doubled: IntArray,
-) -> None:  # fmt: skip
+    codes: Array, gone: IntArray, caps: IntArray, repeats: IntArray, low: IntArray, doubled: IntArray
+) -> None:
     """Do what `signed_ranks.add_scores` does, all runs of values of one size at once."""
-    features, n = signs.shape
-    if not signs.size:
+    features, n = codes.shape
+    if not codes.size:
         return
-    place = np.arange(n)
+    place, all_sizes, signs = np.arange(n), codes >> 1, codes & 1 == 1
     ranked = place >= gone[:, np.newaxis]
-    equal = (np.diff(all_sizes, axis=1, prepend=-1.0) == 0) & (place > gone[:, np.newaxis])
+    equal = place > gone[:, np.newaxis]
+    equal[:, 1:] &= all_sizes[:, 1:] == all_sizes[:, :-1]
     first = np.flatnonzero((ranked & ~equal).reshape(-1))
     if not first.size:
         return

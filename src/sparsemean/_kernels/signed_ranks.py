@@ -12,58 +12,62 @@ from sparsemean._kernels.memory_layout import Array
 
 
 @compiled(plain="reference")
-def add_scores(
-    signs: Array, all_sizes: Array, gone: Array, caps: Array, repeats: Array, low: Array, doubled: Array
-) -> None:
+def add_scores(codes: Array, gone: Array, caps: Array, repeats: Array, low: Array, doubled: Array) -> None:
     """Add up the scores of either sign, of features whose values are sorted by size and sign.
 
-    A row is a feature: whether its values are positive, and their rising sizes. Its first ``gone``
-    values are not ranked; a size of zero has no sign. Of values of one size those of a sign have the lowest scores in
+    A row is a feature, its values coded as twice the bits of their size, and one more if positive. The first ``gone``
+    are not ranked; a size of zero has no sign. Of values of one size those of a sign have the lowest scores in
     ``low``. In ``doubled`` they have, twice, the scores nearest to both ends: of all orders that one whose sum with the
     reversed one is smallest.
 
-    Sums are copied one by one: for parts of arrays numba compiles the words of an error as well, five seconds of them.
+    As most sizes are different, scores are added up as if all were, which fills vectors; then runs are put right.
     """
-    n = signs.shape[1]
-    sums = np.zeros((2, 2, caps.size), dtype=np.int64)
-    for feature in range(signs.shape[0]):
-        sign_of, sizes, start = signs[feature], all_sizes[feature], gone[feature]
-        for sign in range(2):
-            for k in range(caps.size):
-                sums[0, sign, k] = sums[1, sign, k] = 0
-        first = start
-        while first < n:
-            size, rank, last = sizes[first], first - start + 1, first + 1
-            if last == n or sizes[last] != size:  # no other value of this size
-                if size > 0:
-                    sign = 0 if sign_of[first] else 1
-                    for k in range(caps.size):
-                        sums[0, sign, k] += min(rank, caps[k])
-                        sums[1, sign, k] += 2 * min(rank, caps[k])
+    n = codes.shape[1]
+    for feature in range(codes.shape[0]):
+        row, start = codes[feature, gone[feature] :], gone[feature]
+        zeros = 0
+        while zeros < row.size and row[zeros] == 0:
+            zeros += 1
+        repeats[feature] += max(0, zeros - 1)
+        for k in range(caps.size):
+            above, cap = np.int64(0), np.int64(caps[k])
+            for i in range(row.size):
+                above += min(np.int64(i + 1), cap) * np.int64(row[i] & 1)
+            under = score_sum(n - start, cap) - score_sum(zeros, cap) - above
+            low[0, k, feature], low[1, k, feature] = above, under
+            doubled[0, k, feature], doubled[1, k, feature] = 2 * above, 2 * under
+        first = zeros
+        while first + 1 < row.size:
+            last = first + 1
+            if row[first] >> 1 != row[last] >> 1:
                 first = last
                 continue
-            above = 0
-            last = first
-            while last < n and sizes[last] == size:
-                above += 1 if sign_of[last] else 0
+            while last < row.size and row[last] >> 1 == row[first] >> 1:
                 last += 1
-            number = last - first
-            repeats[feature] += number - 1
-            for sign in range(2 if size > 0 else 0):
-                signed = above if sign == 0 else number - above
-                half, end = signed // 2, rank + number - 1
-                for k in range(caps.size):
-                    before = score_sum(rank - 1, caps[k])
-                    sums[0, sign, k] += score_sum(rank + signed - 1, caps[k]) - before
-                    both = score_sum(rank + half - 1, caps[k]) - before
-                    both += score_sum(end, caps[k]) - score_sum(end - half, caps[k])
-                    sums[1, sign, k] += 2 * both
-                    if signed % 2 == 1:
-                        sums[1, sign, k] += min(rank + half, caps[k]) + min(end - half, caps[k])
-            first = last
-        for sign in range(2):
+            repeats[feature] += last - first - 1
+            number, positive = last - first, np.int64(0)
+            for i in range(first, last):
+                positive += np.int64(row[i] & 1)
             for k in range(caps.size):
-                low[sign, k, feature], doubled[sign, k, feature] = sums[0, sign, k], sums[1, sign, k]
+                for sign in range(2):
+                    there = np.int64(0)
+                    for i in range(first, last):
+                        there += min(np.int64(i + 1), np.int64(caps[k])) * np.int64((row[i] & 1) != sign)
+                    signed = positive if sign == 0 else number - positive
+                    least, twice = tied_scores(first + 1, number, signed, caps[k])
+                    low[sign, k, feature] += least - there
+                    doubled[sign, k, feature] += twice - 2 * there
+            first = last
+
+
+@compiled(plain="itself")
+def tied_scores(rank: int, number: int, signed: int, cap: int) -> tuple[int, int]:
+    """Return the lowest scores of the values of a sign among some of one size, and the doubled ones at both ends."""
+    half, end, before = signed // 2, rank + number - 1, score_sum(rank - 1, cap)
+    twice = 2 * (score_sum(rank + half - 1, cap) - before + score_sum(end, cap) - score_sum(end - half, cap))
+    if signed % 2 == 1:
+        twice += min(rank + half, cap) + min(end - half, cap)
+    return score_sum(rank + signed - 1, cap) - before, twice
 
 
 # Intervals: how far a null value can be moved before its test lets it go.
@@ -93,9 +97,7 @@ def log_normal_excess(y: float) -> float:
 
 
 @compiled(plain="itself")
-def score_ends(
-    rows: Array, there: Array, caps: Array, needed: Array, signs: Array, out: Array
-) -> None:
+def score_ends(rows: Array, there: Array, caps: Array, needed: Array, signs: Array, out: Array) -> None:
     """Write for each sign, cap and row where null values end that lie so low that the sum above them is ``needed``.
 
     A row has as many rising values as are ``there``; with a sign of −1 ends are the upper ones, those of −x turned
