@@ -10,7 +10,7 @@ import pytest
 
 from sparsemean import sparse_mean
 from sparsemean._evidence.signed_ranks import by_ranks, joint
-from sparsemean._kernels import signed_ranks as kernels
+from sparsemean._kernels import centres
 from sparsemean._stats.effects import PAIRS
 from sparsemean._stats.signed_ranks import caps_of, shares_of
 from sparsemean._util.plans import Side
@@ -76,14 +76,24 @@ def drawn(kind: str, rng: np.random.Generator) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", ["distinct", "ties"])
-def test_sums_above_a_value_leave_it_out(kind: str) -> None:
+def test_scores_lost_are_all_less_those_above_a_value(kind: str) -> None:
     rng = np.random.default_rng(4)
     for _ in range(10):
         x = np.sort(drawn(kind, rng))
         exact = [Fraction(value) for value in x.tolist()]
+        sums = [one + other for one, other in combinations_with_replacement(exact, 2)]
         for theta in (*x.tolist(), float(x[0]) - 1, float(x[0] + x[-1]) / 2):
             for cap in (1, 3, x.size):
-                assert kernels.sum_above(x, theta, cap) == sum_above(exact, Fraction(theta), cap)
+                lost, largest, smallest = centres.scores_lost(x, 2 * theta, cap)
+                assert lost == centres.score_sum(x.size, cap) - sum_above(exact, Fraction(theta), cap)
+                assert largest == -np.inf or Fraction(largest) in sums
+                for value in (Fraction(largest) / 2 if largest > -np.inf else None, Fraction(theta)):
+                    if value is not None:  # nothing changes between the two
+                        assert sum_above(exact, value, cap) == sum_above(exact, Fraction(theta), cap)
+                if smallest < np.inf:
+                    between = (Fraction(theta) + Fraction(smallest) / 2) / 2
+                    assert sum_above(exact, between, cap) == sum_above(exact, Fraction(theta), cap)
+                    assert Fraction(smallest) in sums
 
 
 @pytest.mark.parametrize("alternative", SIDES)
@@ -93,7 +103,9 @@ def test_ends_are_those_of_a_search(kind: str, alternative: str) -> None:
     finite = 0
     for _ in range(30):
         x, m, error = drawn(kind, rng), int(rng.integers(0, 3)), float(rng.choice([0.0625, 0.25, 0.5]))
-        found = by_ranks(x[:, np.newaxis], error=error, bad_rows=m, n_rows=x.size, side=Side(alternative))[:, 0]
+        found = by_ranks(np.sort(x)[:, np.newaxis], error=error, bad_rows=m, n_rows=x.size, side=Side(alternative))[
+            :, 0
+        ]
         expected = plain(x, Fraction(error), m, alternative)
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
         finite += int(np.isfinite(found).any())
@@ -115,11 +127,11 @@ def test_bad_rows_never_take_the_interval_of_clean_rows_out(m: int) -> None:
     for _ in range(40):
         x = rng.standard_normal((14, 1))
         ends = {"n_rows": 14, "error": 0.3, "side": Side.BOTH}
-        low, high = by_ranks(x, bad_rows=0, **ends)[:, 0]
+        low, high = by_ranks(np.sort(x, axis=0), bad_rows=0, **ends)[:, 0]
         for values in ((1e6, 1e6), (-1e6, -1e6), (-3.0, 3.0), (0.0, 0.0), (np.nan, np.nan)):
             other = x.copy()
             other[rng.permutation(14)[:m], 0] = values[:m]
-            wider = by_ranks(other, bad_rows=m, **ends)[:, 0]
+            wider = by_ranks(np.sort(other, axis=0), bad_rows=m, **ends)[:, 0]
             assert wider[0] <= low
             assert high <= wider[1]
 
@@ -205,5 +217,5 @@ def test_rounding_decides_no_pair() -> None:
 def test_ends_of_values_at_both_ends_of_what_a_number_can_be() -> None:
     """Their difference overflows, and between the smallest two numbers there is none: neither may go on for ever."""
     for x in (np.repeat((-1.7e308, 1.7e308), (40, 60)), np.repeat((0.0, 5e-324), (40, 60)), np.full(100, -1.7e308)):
-        ends = by_ranks(x[:, np.newaxis], error=0.05, bad_rows=0, n_rows=100, side=Side.BOTH)
+        ends = by_ranks(np.sort(x)[:, np.newaxis], error=0.05, bad_rows=0, n_rows=100, side=Side.BOTH)
         assert not np.isnan(ends).any()

@@ -61,31 +61,32 @@ KINDS = ("normal", "ties", "signed zeros", "large", "subnormal", "single")
 
 
 def scores(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
-    for keep in (0, 2, 1):
-        x = np.abs(np.stack([values_of(rng, n, kind) for _ in range(3)]))
-        x.sort(axis=1)
-        gone = np.minimum(np.maximum((x == 0).sum(axis=1), keep), n)
+    for keep, dtype in product((0, 2, 1), (np.float64, np.float32)):
+        with np.errstate(over="ignore"):
+            x = np.abs(np.stack([values_of(rng, n, kind) for _ in range(3)])).astype(dtype)
+        codes = x.view(f"u{x.itemsize}") << 1 | ((rng.random(x.shape) < 0.5) & (x > 0))
+        codes.sort(axis=1)
+        gone = np.minimum(np.maximum((codes == 0).sum(axis=1), keep), n)
         caps = np.array(sorted({1, max(1, n // 3), n}))
         room = np.zeros((2, 2, caps.size, 3), dtype=np.int64)
-        yield rng.random(x.shape) < 0.5, x, gone, caps, np.zeros(3, dtype=np.int64), room[0], room[1]
+        yield codes, gone, caps, np.zeros(3, dtype=np.int64), room[0], room[1]
+        zeros = np.minimum((codes == 0).sum(axis=1), 1)
+        yield codes, zeros, caps, np.zeros(3, dtype=np.int64), *np.zeros_like(room)
 
 
 def ends(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
-    x = np.sort(values_of(rng, n, kind if kind != "large" else "normal"))
-    caps = np.array(sorted({1, max(1, n // 3), n}))
-    yield x, caps, np.array([int(0.7 * cap * n) for cap in caps.tolist()]), np.zeros(caps.size)
+    x = np.sort(np.stack([values_of(rng, n, kind) for _ in range(2)]), axis=1)
+    x[1, n // 2 :] = np.nan
+    there, caps = np.array([n, n // 2]), np.array(sorted({1, max(1, n // 3), n}))
+    needed = np.array([[int(0.7 * cap * number) for cap in caps.tolist()] for number in there.tolist()])
+    yield x, there, caps, needed, np.array([1, -1]), np.zeros((2, caps.size, 2))
 
 
 def above(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
-    x = np.sort(values_of(rng, n, kind))
-    for theta in (*x[:3].tolist(), 0.0, 0.5 * (x[0] + x[-1]), x[-1] + 1.0):
-        for cap in (1, max(1, n // 3), 2 * n):
-            yield x, theta, cap
-
-
-def means(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
-    for x, theta, _ in above(rng, n, kind):
-        yield x, theta
+    x = 0.5 * np.sort(values_of(rng, n, kind))
+    for value in (*x[:3].tolist(), 0.0, x[0] + x[-1], x[-1] + x[-1]):
+        for cap in (1, max(1, n // 3), n):
+            yield x, value, cap
 
 
 def differences(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
@@ -294,6 +295,7 @@ CASES: dict[str, Callable[[np.random.Generator, int, str], Iterator[Arguments]]]
     "columns.nested_means": nested,
     "columns.meet": meetings,
     "centres.order_statistic": ordered,
+    "centres.scores_lost": above,
     "centres.split_differences": differences,
     "rank_transforms.log_choose": choices,
     "rank_tails.plus_log_gaussian": coefficients,
@@ -305,9 +307,7 @@ CASES: dict[str, Callable[[np.random.Generator, int, str], Iterator[Arguments]]]
     "rank_transforms.summed": inversions,
     "rank_transforms.weigh": weights,
     "signed_ranks.add_scores": scores,
-    "signed_ranks.lower_ends": ends,
-    "signed_ranks.next_mean": means,
-    "signed_ranks.sum_above": above,
+    "signed_ranks.score_ends": ends,
     "tied_tails.log_tied_tail": levels,
     "columns.follow": follows,
     "columns.look": looks,

@@ -72,7 +72,7 @@ def rank_sums(
 ) -> RankSums:
     """Rank the values of each column of ``x``, NaN left out.
 
-    Sizes and signs are sorted as one number: the bits of |x|, then the sign. Zeros that are kept have the lowest ranks
+    Sizes and signs are sorted as one number: the bits of |x|, then the sign; single precision takes half as long. Zeros that are kept have the lowest ranks
     and neither sign. Where a number was ``subtracted`` from each column of values of some relative ``precision``
     (`rounding.centred`), sizes that rounding may have driven apart are one (`rounding.ranked`).
 
@@ -86,21 +86,21 @@ def rank_sums(
     from sparsemean._kernels.signed_ranks import add_scores  # numba takes its time
 
     n, d = x.shape
-    rows = np.ascontiguousarray(x.T)
-    gaps = np.isnan(rows)
-    if gaps.any():
-        rows = np.where(gaps, 0.0, rows)
+    rows, gone = np.ascontiguousarray(x.T), np.zeros(d, dtype=np.intp)
+    if np.isnan(rows.max(initial=0.0)):
+        gaps = np.isnan(rows)
+        rows, gone = np.where(gaps, 0.0, rows), gaps.sum(axis=1)
     if subtracted is not None:
         rows = rounding.ranked(rows, subtracted[:, np.newaxis], precision)
-    codes = np.abs(rows).view(np.uint64)
-    codes <<= np.uint64(1)
+    codes = np.abs(rows).view(f"u{rows.itemsize}")
+    codes <<= 1
     codes |= rows > 0
     codes.sort(axis=1)
-    gone = gaps.sum(axis=1) if keep_zeros else (codes == 0).sum(axis=1)
+    if not keep_zeros:
+        some = np.flatnonzero(codes[:, :1] == 0)
+        gone[some] = (codes[some] == 0).sum(axis=1)
     repeats, (low, doubled) = np.zeros(d, dtype=np.int64), np.zeros((2, 2, len(caps), d), dtype=np.int64)
-    positive = (codes & np.uint64(1)).astype(bool)
-    codes >>= np.uint64(1)
-    add_scores(positive, codes.view(np.float64), gone, np.array(caps), repeats, low, doubled)
+    add_scores(codes, gone, np.array(caps), repeats, low, doubled)
     return RankSums(n - gone, repeats, low, doubled)
 
 
@@ -286,53 +286,49 @@ class SignedRankEvidence(OfRows):
 def of_levels(
     levels: list[FloatArray], wanted: Sequence[int], plan: Plan, *, selected: Flags, error: float
 ) -> tuple[FloatArray, Flags]:
-    """Return the null values that the test of a plan does not reject, as two rows; levels that are wanted are sorted.
+    """Return the null values that the test of a plan does not reject, as two rows; the first level and wanted ones are sorted.
 
     Of one side the other end is infinite. Where a test leaves out zeros and these are at least a tenth of all, an
     interval of all values would be about another centre than the test, and often hold zero beside a test that rejects
     it: that of ``selected`` columns is by signed ranks of the other values, and is flagged.
     """
     question, test = plan.question, one_sample_test(plan.question.test)
-    for means in (levels[level] for level in wanted):
-        means.sort(axis=0)
+    for level in {0, *wanted}:
+        levels[level].sort(axis=0)
     ends = test.intervals(levels, wanted, plan, error=error)
     many = selected & (REPEAT_SHARE * np.sum(levels[0] == 0, axis=0) >= levels[0].shape[0])
     many &= test.leaves_out_zeros and question.min_effect == 0 and plan.walk.dealing == "blocks"
     if many.any():
         rows = levels[0][:, many]
-        ends[:, many] = SignedRankEvidence.intervals([np.where(rows == 0, np.nan, rows)], wanted, plan, error=error)
+        others = [sort_columns(np.where(rows == 0, np.nan, rows))]
+        ends[:, many] = SignedRankEvidence.intervals(others, wanted, plan, error=error)
     return ends, many
 
 
 def by_ranks(
     values: FloatArray, *, error: float, bad_rows: int, n_rows: int, side: Side, indices: tuple[int, ...] | None = None
 ) -> FloatArray:
-    """Return the null values that capped signed ranks do not reject, of each column of ``values``, as two rows.
+    """Return the null values that capped signed ranks do not reject, of each column of sorted values, as two rows.
 
     The caps at some ``indices``, all by default, share the error. Ties count against rejection and no value is left out
     for being the null value, so that what is rejected grows as a null value moves away, and with it what an interval
     leaves out. NaN is no value; a bad row may have hidden one or put it there, which moves sums by no more than turning
     its sign does.
     """
-    from sparsemean._kernels.signed_ranks import lower_ends  # numba takes its time
+    from sparsemean._kernels.signed_ranks import score_ends  # numba takes its time
 
     at = slice(None) if indices is None else list(indices)
     caps, shares = np.array(caps_of(n_rows))[at], shares_of(n_rows)[at]
     log_errors = np.log(error / side.number * shares / shares.sum())
-    ends = np.stack((np.full(values.shape[1], -np.inf), np.full(values.shape[1], np.inf)))
-    ordered = sort_columns(values)
-    there = present_sorted(ordered)
-    found, needed = np.empty(caps.size), np.empty((there.size, caps.size), dtype=np.int64)
+    there = present_sorted(values)
+    needed = np.empty((there.size, caps.size), dtype=np.int64)
     for k, (cap, log_error) in enumerate(zip(caps.tolist(), log_errors.tolist(), strict=True)):
         needed[:, k] = critical_sums(there, cap, log_error) + slack_of(bad_rows, there, cap, n_rows - there)
-    for column, number in enumerate(there.tolist()):
-        x = np.ascontiguousarray(ordered[:number, column])
-        each = np.stack((np.full(caps.size, -np.inf), np.full(caps.size, np.inf)))
-        for sign in side.signs:
-            lower_ends(x if sign > 0 else -x[::-1], caps, needed[column], found)
-            each[0 if sign > 0 else 1] = sign * found
-        ends[:, column] = joint(each)
-    return ends
+    found = np.empty((len(side.signs), caps.size, there.size))
+    score_ends(np.ascontiguousarray(values.T), there, caps, needed, np.array(side.signs), found)
+    each = np.full((2, caps.size, there.size), np.array((-np.inf, np.inf))[:, np.newaxis, np.newaxis])
+    each[[0 if sign > 0 else 1 for sign in side.signs]] = found
+    return joint(each)
 
 
 def by_pairs(values: FloatArray, plan: Plan, *, error: float, rejected: Flags) -> FloatArray:
@@ -360,12 +356,11 @@ def joint(each: FloatArray) -> FloatArray:
     and what they share is next to nothing: then the one that is farthest from zero is taken, which rejects it if any
     does; where none does, all that any of them holds.
     """
-    low, high = each[0].max(), each[1].min()
-    with np.errstate(over="ignore"):  # ends may be infinitely far apart
-        width, shortest = high - low, (each[1] - each[0]).min()
-    if width >= COMMON * shortest or not np.isfinite(width):
-        return np.array((low, high))
+    low, high = each[0].max(axis=0), each[1].min(axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):  # ends may be infinitely far apart
+        width, shortest = high - low, (each[1] - each[0]).min(axis=0)
+        meet = (width >= COMMON * shortest) | ~np.isfinite(width)
     beyond = np.maximum(each[0], -each[1])
-    if beyond.max() > 0:
-        return np.asarray(each[:, int(beyond.argmax())])
-    return np.array((each[0].min(), each[1].max()))
+    farthest = np.take_along_axis(each, beyond.argmax(axis=0)[np.newaxis, np.newaxis], axis=1)[:, 0]
+    other = np.where(beyond.max(axis=0) > 0, farthest, np.stack((each[0].min(axis=0), each[1].max(axis=0))))
+    return np.where(meet, np.stack((low, high)), other)

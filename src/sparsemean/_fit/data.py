@@ -176,12 +176,25 @@ class FitData:
         caps, rows = caps_of(self.plan.n_units), 1 if self.units is None else int(np.bincount(self.units).max())
         # A mean is off by more than a value, as its sum is.
         precision = self.buckets.precision + rounding.DOUBLES * rows / rounding.ROUNDING
-        found = [rank_sums(np.empty((self.plan.n_units, 0)), caps)]
-        for piece in self.source.taken_together(columns):
+        found, native = [rank_sums(np.empty((self.plan.n_units, 0)), caps)], self.source.native
+        plain = native is None or self.units is not None or self.buckets.null is not None or plainly(native.size)
+        options = {"keep_zeros": keep_zeros, "precision": precision}
+
+        def ranked(part: IntArray) -> RankSums:
+            from sparsemean._kernels.columns import turned
+
+            assert native is not None
+            values = turned(native, part)
+            return rank_sums(values if self.chosen is None else values[self.chosen], caps, **options)
+
+        if not plain:
+            tasks = [partial(ranked, columns[part]) for part in cut(columns.size, RANKED_AT_ONCE)]
+            found += each(operator.call, tasks, count_threads(self.n_jobs))
+        for piece in self.source.taken_together(columns) if plain else ():
             values = self.values(piece) if self.chosen is None else self.values(piece)[self.chosen]
             tasks = [
                 partial(
-                    rank_sums, values[:, part], caps, keep_zeros=keep_zeros, precision=precision,
+                    rank_sums, values[:, part], caps, **options,
                     subtracted=None if self.buckets.null is None else self.buckets.null[piece[part]],
                 )
                 for part in cut(piece.size, RANKED_AT_ONCE)

@@ -89,6 +89,44 @@ def count_sums(y: Array, value: float) -> tuple[int, float, float]:
     return c0 + c1 + c2 + c3, max(l0, l1, l2, l3), min(s0, s1, s2, s3)
 
 
+@compiled(plain="itself")
+def score_sum(rank: int, cap: int) -> int:
+    """Return Σ min(i, C) over i up to a rank."""
+    if rank <= cap:
+        return rank * (rank + 1) // 2
+    return cap * (cap + 1) // 2 + cap * (rank - cap)
+
+
+@compiled(plain="itself")
+def scores_lost(y: Array, value: float, cap: int) -> tuple[int, float, float]:
+    """Return what Σ min(rank of |y_i − v/2|, C) over y_i > v/2 lacks of all scores, and the sums on both sides of it.
+
+    Where ranks are equal those above come first. Scores of the C nearest values are how many pairs of these, each
+    with itself too, have a sum above v; all others above have C. Which are nearest changes where the sum of the first
+    of them and of the next one to the right is passed, the scores do not.
+    """
+    low, high = 0, y.size - cap
+    while low < high:
+        middle = (low + high) >> 1
+        if y[middle] + y[middle + cap] <= value:
+            low = middle + 1
+        else:
+            high = middle
+    near, own, end = y[low : low + cap], 0, cap
+    while own < end:
+        middle = (own + end) >> 1
+        if near[middle] + near[middle] <= value:
+            own = middle + 1
+        else:
+            end = middle
+    count, largest, smallest = count_sums(near, value)
+    if low > 0:
+        largest = max(largest, y[low - 1] + y[low - 1 + cap])
+    if low + cap < y.size:
+        smallest = min(smallest, y[low] + y[low + cap])
+    return (count + own) // 2 + cap * low, largest, smallest
+
+
 # Differences of the values of two sorted arrays, by rank: neither are these written down.
 
 
@@ -120,7 +158,8 @@ def count_differences(a: Array, b: Array, ends: Array, value: float) -> tuple[in
     return count, through, above
 
 
-# The k-th smallest of either, of the sums of ``a`` where no strata end, by narrowing down the range it may lie in.
+# The k-th smallest of either, of the sums of ``a`` where no strata end, by narrowing down the range it may lie in. With
+# a cap it is that at which so many scores are lost.
 
 
 @compiled(plain="itself")
@@ -138,13 +177,16 @@ def extent(a: Array, b: Array, ends: Array) -> tuple[float, float, int]:
 
 
 @compiled(plain="itself")
-def order_statistic(a: Array, b: Array, ends: Array, k: int, guess: float, density: float) -> tuple[float, int, float]:
+def order_statistic(
+    a: Array, b: Array, ends: Array, k: int, guess: float, density: float, cap: int = 0
+) -> tuple[float, int, float]:
     """Return the k-th smallest, how many are up to it, and the next larger one.
 
     Both ends of the range it may lie in are sums, or differences, themselves, so the answer is exact. The next look is
     where a straight line through the last two puts it, or one through both ends.
     """
     low, high, through = extent(a, b, ends)
+    through = score_sum(a.size, cap) if cap > 0 else through
     before, after = 0, np.inf
     value, looks = guess, 0
     seen, seen_count = np.nan, 0
@@ -157,8 +199,10 @@ def order_statistic(a: Array, b: Array, ends: Array, k: int, guess: float, densi
                 value = 0.0 if floor < 0.0 < ceiling else math.copysign(value, floor + ceiling)
             if not low <= value < high:
                 value = low
-        found = count_differences(a, b, ends, value) if ends.size else count_sums(a, value)
-        count, largest, smallest = found
+        if cap > 0:
+            count, largest, smallest = scores_lost(a, value, cap)
+        else:
+            count, largest, smallest = count_differences(a, b, ends, value) if ends.size else count_sums(a, value)
         if count >= k:
             high, through, after = largest, count, smallest
         else:

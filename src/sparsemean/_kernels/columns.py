@@ -50,7 +50,7 @@ def count_columns(
             seen[c] = _away_from(memory, start + c * across, step, order, about, gaps, sums, counts)
         else:
             if c % at_once == 0:
-                _turn(memory, start, step, across, np.arange(c, min(c + at_once, width)), turned)
+                turn(memory, start, step, across, np.arange(c, min(c + at_once, width)), turned)
             seen[c] = _away_from(turned[c % at_once], 0, 1, order, about, gaps, sums, counts)
         for k in range(order.size if far > 0.0 else 0):
             sizes[k] = abs(sums[k])
@@ -162,7 +162,7 @@ def nested_means(
             _sum_column(memory, at, step, order, offsets, missing, out[c], counts)
         else:
             if c % width == 0:
-                _turn(memory, start, step, across, columns[c : c + width], turned)
+                turn(memory, start, step, across, columns[c : c + width], turned)
             _sum_column(turned[c % width], 0, 1, order, offsets, missing, out[c], counts)
         sums = out[c]
         _rise(sums, above, ends, J)
@@ -194,7 +194,7 @@ def _sum_column(
 
 
 @compiled()
-def _turn(memory: Array, start: int, step: int, across: int, columns: Array, out: Array) -> None:
+def turn(memory: Array, start: int, step: int, across: int, columns: Array, out: Array) -> None:
     """Write some columns of all rows into rows of ``out``: a few rows are read along memory at a time."""
     n = out.shape[1]
     some = np.empty((DEEP, columns.size + LINE))
@@ -269,6 +269,14 @@ def gather(X: Array, rows: IntArray, columns: IntArray) -> FloatArray:
     view, out = strided(X), np.empty((rows.size, columns.size))
     gather_values(view.memory, view.start, view.row_step, view.column_step, rows, columns, out)
     return out
+
+
+def turned(X: Array, columns: IntArray) -> Array:
+    """Return some columns of an array that is native, as columns that lie along memory: in single precision if so."""
+    view = strided(X)
+    out = np.empty((columns.size, X.shape[0]), dtype=np.float32 if X.dtype == np.float32 else np.float64)
+    turn(view.memory, view.start, view.row_step, view.column_step, columns, out)
+    return out.T
 
 
 def bucket_means(X: Array, partition: Partition, *, level: int = 0, columns: IntArray | None = None) -> FloatArray:

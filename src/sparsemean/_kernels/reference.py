@@ -179,16 +179,16 @@ def score_sums(ranks: IntArray, cap: int) -> IntArray:
 
 
 def add_scores(
-    signs: BoolArray, all_sizes: FloatArray, gone: IntArray, caps: IntArray, repeats: IntArray, low: IntArray,
-    doubled: IntArray,
-) -> None:  # fmt: skip
+    codes: Array, gone: IntArray, caps: IntArray, repeats: IntArray, low: IntArray, doubled: IntArray
+) -> None:
     """Do what `signed_ranks.add_scores` does, all runs of values of one size at once."""
-    features, n = signs.shape
-    if not signs.size:
+    features, n = codes.shape
+    if not codes.size:
         return
-    place = np.arange(n)
+    place, all_sizes, signs = np.arange(n), codes >> 1, codes & 1 == 1
     ranked = place >= gone[:, np.newaxis]
-    equal = (np.diff(all_sizes, axis=1, prepend=-1.0) == 0) & (place > gone[:, np.newaxis])
+    equal = place > gone[:, np.newaxis]
+    equal[:, 1:] &= all_sizes[:, 1:] == all_sizes[:, :-1]
     first = np.flatnonzero((ranked & ~equal).reshape(-1))
     if not first.size:
         return
@@ -215,13 +215,6 @@ def _tied_scores(rank: IntArray, number: IntArray, signed: IntArray, *, cap: int
     both = score_sums(rank + half - 1, cap) - before + score_sums(end, cap) - score_sums(end - half, cap)
     odd = np.where(signed % 2 == 1, np.minimum(rank + half, cap) + np.minimum(end - half, cap), 0)
     return score_sums(rank + signed - 1, cap) - before, 2 * both + odd
-
-
-def sum_above(x: FloatArray, theta: float, cap: int) -> int:
-    """Do what `signed_ranks.sum_above` does: the rank of a value above θ counts those below that are nearer."""
-    above = int(np.searchsorted(x, theta, side="right"))
-    nearer = np.searchsorted((theta - x[:above])[::-1], x[above:] - theta, side="left")
-    return int(np.minimum(nearer + np.arange(1, nearer.size + 1), cap).sum())
 
 
 @cache

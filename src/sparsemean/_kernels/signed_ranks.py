@@ -6,77 +6,74 @@ import math
 
 import numpy as np
 
+from sparsemean._kernels.centres import NORMAL, order_statistic, score_sum
 from sparsemean._kernels.compiling import compiled
 from sparsemean._kernels.memory_layout import Array
 
 
-@compiled(plain="itself")
-def score_sum(rank: int, cap: int) -> int:
-    """Return Σ min(i, C) over i up to a rank."""
-    if rank <= cap:
-        return rank * (rank + 1) // 2
-    return cap * (cap + 1) // 2 + cap * (rank - cap)
-
-
 @compiled(plain="reference")
-def add_scores(
-    signs: Array, all_sizes: Array, gone: Array, caps: Array, repeats: Array, low: Array, doubled: Array
-) -> None:
+def add_scores(codes: Array, gone: Array, caps: Array, repeats: Array, low: Array, doubled: Array) -> None:
     """Add up the scores of either sign, of features whose values are sorted by size and sign.
 
-    A row is a feature: whether its values are positive, and their rising sizes. Its first ``gone``
-    values are not ranked; a size of zero has no sign. Of values of one size those of a sign have the lowest scores in
+    A row is a feature, its values coded as twice the bits of their size, and one more if positive. The first ``gone``
+    are not ranked; a size of zero has no sign. Of values of one size those of a sign have the lowest scores in
     ``low``. In ``doubled`` they have, twice, the scores nearest to both ends: of all orders that one whose sum with the
     reversed one is smallest.
 
-    Sums are copied one by one: for parts of arrays numba compiles the words of an error as well, five seconds of them.
+    As most sizes are different, scores are added up as if all were, which fills vectors; then runs are put right.
     """
-    n = signs.shape[1]
-    sums = np.zeros((2, 2, caps.size), dtype=np.int64)
-    for feature in range(signs.shape[0]):
-        sign_of, sizes, start = signs[feature], all_sizes[feature], gone[feature]
-        for sign in range(2):
-            for k in range(caps.size):
-                sums[0, sign, k] = sums[1, sign, k] = 0
-        first = start
-        while first < n:
-            size, rank, last = sizes[first], first - start + 1, first + 1
-            if last == n or sizes[last] != size:  # no other value of this size
-                if size > 0:
-                    sign = 0 if sign_of[first] else 1
-                    for k in range(caps.size):
-                        sums[0, sign, k] += min(rank, caps[k])
-                        sums[1, sign, k] += 2 * min(rank, caps[k])
+    n = codes.shape[1]
+    for feature in range(codes.shape[0]):
+        row, start = codes[feature, gone[feature] :], gone[feature]
+        zeros = 0
+        while zeros < row.size and row[zeros] == 0:
+            zeros += 1
+        repeats[feature] += max(0, zeros - 1)
+        for k in range(caps.size):
+            above, cap = np.int64(0), np.int64(caps[k])
+            for i in range(row.size):
+                above += min(np.int64(i + 1), cap) * np.int64(row[i] & 1)
+            under = score_sum(n - start, cap) - score_sum(zeros, cap) - above
+            low[0, k, feature], low[1, k, feature] = above, under
+            doubled[0, k, feature], doubled[1, k, feature] = 2 * above, 2 * under
+        first = zeros
+        while first + 1 < row.size:
+            last = first + 1
+            if row[first] >> 1 != row[last] >> 1:
                 first = last
                 continue
-            above = 0
-            last = first
-            while last < n and sizes[last] == size:
-                above += 1 if sign_of[last] else 0
+            while last < row.size and row[last] >> 1 == row[first] >> 1:
                 last += 1
-            number = last - first
-            repeats[feature] += number - 1
-            for sign in range(2 if size > 0 else 0):
-                signed = above if sign == 0 else number - above
-                half, end = signed // 2, rank + number - 1
-                for k in range(caps.size):
-                    before = score_sum(rank - 1, caps[k])
-                    sums[0, sign, k] += score_sum(rank + signed - 1, caps[k]) - before
-                    both = score_sum(rank + half - 1, caps[k]) - before
-                    both += score_sum(end, caps[k]) - score_sum(end - half, caps[k])
-                    sums[1, sign, k] += 2 * both
-                    if signed % 2 == 1:
-                        sums[1, sign, k] += min(rank + half, caps[k]) + min(end - half, caps[k])
-            first = last
-        for sign in range(2):
+            repeats[feature] += last - first - 1
+            number, positive = last - first, np.int64(0)
+            for i in range(first, last):
+                positive += np.int64(row[i] & 1)
             for k in range(caps.size):
-                low[sign, k, feature], doubled[sign, k, feature] = sums[0, sign, k], sums[1, sign, k]
+                for sign in range(2):
+                    there = np.int64(0)
+                    for i in range(first, last):
+                        there += min(np.int64(i + 1), np.int64(caps[k])) * np.int64((row[i] & 1) != sign)
+                    signed = positive if sign == 0 else number - positive
+                    least, twice = tied_scores(first + 1, number, signed, caps[k])
+                    low[sign, k, feature] += least - there
+                    doubled[sign, k, feature] += twice - 2 * there
+            first = last
+
+
+@compiled(plain="itself")
+def tied_scores(rank: int, number: int, signed: int, cap: int) -> tuple[int, int]:
+    """Return the lowest scores of the values of a sign among some of one size, and the doubled ones at both ends."""
+    half, end, before = signed // 2, rank + number - 1, score_sum(rank - 1, cap)
+    twice = 2 * (score_sum(rank + half - 1, cap) - before + score_sum(end, cap) - score_sum(end - half, cap))
+    if signed % 2 == 1:
+        twice += min(rank + half, cap) + min(end - half, cap)
+    return score_sum(rank + signed - 1, cap) - before, twice
 
 
 # Intervals: how far a null value can be moved before its test lets it go.
 
-CLOSE = 1e-10
-"""Halving ends when what is left is this small beside what it lies at, or beside the spread of the values."""
+NORMAL_RANGE = 1.349
+"""Distance of the quartiles of a normal value with a deviation of one."""
 
 
 @compiled(plain="itself")
@@ -99,71 +96,27 @@ def log_normal_excess(y: float) -> float:
     return -0.5 * y * y - math.log(y * y * 2.5066282746310002) + math.log(series)
 
 
-@compiled(plain="reference")
-def sum_above(x: Array, theta: float, cap: int) -> int:
-    """Return Σ min(rank of |x − θ|, C) over values above θ, of rising ``x``; of one size those above come first.
-
-    Values are met in the order of their distance: from the first above θ upwards and from the last not above it
-    downwards. Beyond the cap all scores are the same, and only their number counts.
-    """
-    n = x.size
-    above = int(np.searchsorted(x, theta, side="right"))
-    up, down, total = above, above - 1, 0
-    for rank in range(1, min(cap, n) + 1):
-        if down < 0 or (up < n and x[up] - theta <= theta - x[down]):
-            total += rank
-            up += 1
-        else:
-            down -= 1
-    return total + cap * (n - up) if n > cap else total
-
-
 @compiled(plain="itself")
-def next_mean(x: Array, above: float) -> float:
-    """Return the smallest mean of two of the rising values, or of one with itself, that is larger than a number."""
-    n, best = x.size, math.inf
-    last = n
-    for i in range(n):
-        while last > i and x[i] + 0.5 * (x[last - 1] - x[i]) > above:
-            last -= 1
-        if last < n:
-            best = min(best, x[i] + 0.5 * (x[last] - x[i]))
-        if last <= i:
-            break
-    return best
+def score_ends(rows: Array, there: Array, caps: Array, needed: Array, signs: Array, out: Array) -> None:
+    """Write for each sign, cap and row where null values end that lie so low that the sum above them is ``needed``.
 
-
-@compiled(plain="itself")
-def lower_ends(x: Array, caps: Array, needed: Array, out: Array) -> None:
-    """Write for each cap where null values end that lie so low that the sum above them is ``needed``.
-
-    ``x`` rises. Order statistics are halved first, so that a far value costs a step and no digits, then what lies
-    between two of them. Sums change at means of two values only: the end is the next one of those. Where there is no
-    such null value it is −∞.
+    A row has as many rising values as are ``there``; with a sign of −1 ends are the upper ones, those of −x turned
+    round. The sum of scores above θ falls with θ at means of two values only, from all scores: so the end is an order
+    statistic of means, counted by the scores that are lost. Where there is no such null value it is infinite.
     """
-    n = x.size
-    for k in range(caps.size):
-        out[k] = -math.inf
-        if n == 0 or sum_above(x, x[0] - 1.0 - abs(x[0]), caps[k]) < needed[k]:
-            continue
-        first, last = -1, n - 1  # the sum above x[first] is enough (−1: below all), above x[last] it is not
-        while last - first > 1:
-            middle = (first + last) // 2
-            if sum_above(x, x[middle], caps[k]) >= needed[k]:
-                first = middle
-            else:
-                last = middle
-        low, high = x[max(first, 0)], x[last]
-        if first < 0:
-            out[k] = x[0]
-            continue
-        least = CLOSE * max(abs(low), abs(high), x[n - 1 - n // 4] - x[n // 4])
-        while high - low > least:
-            middle = 0.5 * low + 0.5 * high
-            if not low < middle < high:
-                break  # no number lies between
-            if sum_above(x, middle, caps[k]) >= needed[k]:
-                low = middle
-            else:
-                high = middle
-        out[k] = next_mean(x, low - 2 * least)  # rounding must not lead past the one that it is
+    halves, no_strata = np.empty(rows.shape[1]), np.empty((2, 0), np.int64)
+    for f in range(rows.shape[0]):
+        n = there[f]
+        for side in range(signs.size):
+            for i in range(n):  # half of each: a mean of two is a sum that cannot be too large
+                halves[i] = 0.5 * rows[f, i] if signs[side] > 0 else -0.5 * rows[f, n - 1 - i]
+            x = halves[:n]
+            for k in range(caps.size):
+                cap = min(caps[k], n)
+                lost = score_sum(n, cap) - needed[f, k] + 1
+                out[side, k, f] = -math.inf * signs[side]
+                if n > 0 and lost > 0:
+                    slope = cap * n * NORMAL * NORMAL_RANGE / (x[n - 1 - n // 4] - x[n // 4])
+                    guess = x[(n - 1) // 2] + x[n // 2] + (lost - 0.5 * score_sum(n, cap)) / slope
+                    end = order_statistic(x, x, no_strata, lost, guess, slope, cap)[0]
+                    out[side, k, f] = signs[side] * end + 0.0

@@ -26,6 +26,8 @@ Allowed: TypeAlias = tuple[BadRows, ...]
 """Bad rows that are allowed for, of every contrast; one sample is one contrast."""
 MOST_PAIRS = 200_000
 """Pairs of hypothesis and step that are looked at in one go."""
+FEW_PAIRS, APART = 4, 1.5
+"""Pairs of a hypothesis up to which each is looked at; and by how much the errors differ that leave fewer."""
 TINY = float(np.finfo(np.float64).tiny)
 ARRAYS = ("p_values", "log_p", "p_adjusted", "q_values", "last", "max_contamination")
 
@@ -385,6 +387,8 @@ def _last_selected(evidence: Evidence, rule: Rule, at: IntArray) -> IntArray:
     n = evidence.n_hypotheses
     low = np.maximum(evidence.last(float(rule.error(1, n)), at), 0)
     high = low if at.size == 1 else evidence.last(float(rule.error(at.size, n)), at, low)
+    if np.sum(high - low) > FEW_PAIRS * at.size:
+        low, high = _narrowed(evidence, rule, at, low, high)
     todo = [(int(low.min()) + 1, int(high.max()))]
     while todo:
         first, last = todo.pop()
@@ -404,3 +408,32 @@ def _last_selected(evidence: Evidence, rule: Rule, at: IntArray) -> IntArray:
         np.maximum.at(low, which[kept], step[kept])
         np.minimum.at(high, which[~kept], step[~kept] - 1)
     return low
+
+
+def _narrowed(
+    evidence: Evidence, rule: Rule, at: IntArray, first: IntArray, last: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Return what the last steps lie between, given those at the errors of one hypothesis and of all.
+
+    With last steps L_k at the error of k, so many are rejected by it up to step s_k, the k-th largest of L_k; so k are
+    selected up to S_k, by Holm the least of s_1 … s_k, else the largest of s_k, s_(k+1) …; and each up to
+    max_k min(L_k, S_k). L rises with k and S falls: some k bound all others.
+    """
+    errors = np.asarray(rule.error(np.arange(1, at.size + 1), evidence.n_hypotheses))
+    some = np.geomspace(errors[0], errors[-1], 2 + int(np.log(errors[-1] / errors[0]) / np.log(APART)))
+    k = np.unique(np.append(np.searchsorted(errors, some[1:-1]), (0, at.size - 1)))  # places: one less than numbers
+    each = [first]
+    for number in k[1:-1].tolist():
+        each.append(np.maximum(each[-1], evidence.last(float(errors[number]), at, each[-1])))
+    found = np.stack((*each, np.maximum(each[-1], last)))
+    ordered = -np.sort(-found, axis=1)
+    exact = ordered[np.arange(k.size), k]
+    if rule.step_down:
+        least = np.minimum.accumulate(np.append(exact[0], ordered[np.arange(k.size - 1), k[1:]]))
+        most = np.minimum.accumulate(exact)
+    else:
+        least = np.maximum.accumulate(exact[::-1])[::-1]
+        most = np.maximum.accumulate(np.append(ordered[np.arange(1, k.size), k[:-1]], exact[-1])[::-1])[::-1]
+    low = np.minimum(found, least[:, np.newaxis]).max(axis=0)
+    high = np.minimum(np.vstack((found[1:], found[-1:])), most[:, np.newaxis]).max(axis=0)
+    return np.maximum(low, first), high
