@@ -1,4 +1,4 @@
-"""Capped signed ranks of one sample: sums of scores, their tails, and where intervals that they give end."""
+"""Ranks of one sample: sums of signed scores, where intervals that they give end, and pairs in one order."""
 
 from __future__ import annotations
 
@@ -167,3 +167,32 @@ def lower_ends(x: Array, caps: Array, needed: Array, out: Array) -> None:
             else:
                 high = middle
         out[k] = next_mean(x, low - 2 * least)  # rounding must not lead past the one that it is
+
+
+# Trends: in how many pairs values are in the order of a number of each row.
+
+
+@compiled(plain="itself", weight=10.0)
+def count_rising(ranks: Array, begins: Array, out: Array) -> None:
+    """Write, of each feature, how many of the ranks lie below those of later classes of rows.
+
+    A row of ``ranks`` is a feature: those of its values from 0 on, −1 where there is none; the class of each begins at
+    ``begins``. What came by is counted in a tree of sums (Fenwick 1994), one step for each bit of a rank.
+    """
+    n = begins.size
+    tree = np.zeros(n + 1, dtype=np.int64)
+    for feature in range(ranks.shape[0]):
+        own, rising, before = ranks[feature], 0, 0
+        for row in range(n):
+            while before < begins[row]:
+                at = own[before] + 1
+                while 0 < at <= n:
+                    tree[at] += 1
+                    at += at & -at
+                before += 1
+            at = own[row]
+            while at > 0:
+                rising += tree[at]
+                at -= at & -at
+        out[feature] = rising
+        tree[:] = 0
