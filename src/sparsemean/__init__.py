@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sparsemean._fit.storage import load
     from sparsemean._util.plans import Plan
     from sparsemean.errors import InputError
-    from sparsemean.estimators import SparseMean, SparseMeanDifference
+    from sparsemean.estimators import SparseMean, SparseMeanDifference, SparseTrend
     from sparsemean.result import Estimate
     from sparsemean.result.comparison import Comparison
 
@@ -35,6 +35,7 @@ __all__ = [
     "Sketch",
     "SparseMean",
     "SparseMeanDifference",
+    "SparseTrend",
     "baselines",
     "certify",
     "datasets",
@@ -61,6 +62,7 @@ _HOMES = {
     "Sketch": "_evidence.counting.sketch",
     "SparseMean": "estimators",
     "SparseMeanDifference": "estimators",
+    "SparseTrend": "estimators",
     "certify": "_fit.certifying",
     "load": "_fit.storage",
     "load_sketch": "_evidence.counting.sketch_file",

@@ -40,6 +40,8 @@ COMPARISON = ("reference", "vs", "strata", "pairs", "covariate", "scorecard")
 ONE_SAMPLE = (
     "test", "null", "paper", "refine", "refine_on", "screen_rows", "n_buckets", "random_state", "device",
 )  # fmt: skip
+NOT_OF_TRENDS = {"subject", "min_effect", "target", "scale", *COMPARISON, *ONE_SAMPLE} - {"strata"}
+"""Options that mean nothing with --trend."""
 """Options that mean nothing where groups are compared; the seed draws rows of subjects and those of a scale."""
 CONTROLS = ("control", "ctrl", "placebo", "baseline")
 """Labels of references that nobody has to name."""
@@ -51,6 +53,7 @@ NEARLY_ALL, MANY = 0.8, 10
 @click.argument("file", type=click.Path(path_type=Path))
 @common_options.file_options
 @click.option("--group", metavar="COLUMN", help="Compare the groups of rows that this column names.")
+@click.option("--trend", metavar="COLUMN", help="Find what rises or falls with this column: a dose, an age, a time.")
 @click.option(
     "--reference", metavar="LABEL",
     help="Group that others are compared with  [default: control, ctrl, placebo or baseline, else first of two].",
@@ -153,6 +156,7 @@ def fit_command(
         table = open_file(file, wanted)
     opened = time.perf_counter() - began
     what = "which features have a mean" if wanted.group is None else f"what differs by {wanted.group}"
+    what = what if wanted.trend is None else f"what rises or falls with {wanted.trend}"
     with contextlib.ExitStack() as stack:
         if dask is not None:
             table = stack.enter_context(_spread(table, file, wanted, quiet, dask))
@@ -201,16 +205,21 @@ def _estimate(
     from sparsemean._fit import covariates, one_sample, two_sample
 
     reference, vs, covariate = (options.pop(name) for name in ("reference", "vs", "covariate"))
-    if wanted.group is None:
+    if wanted.group is None and wanted.trend is None:
         _ask_of_one_sample(options)
         estimate = one_sample.fit(table, groups=table.columns.get("subject"), progress=progress, **options)
         return _hinted(estimate, table)
-    flags = {"y": "group", "groups": "subject", "strata": "strata", "pairs": "pairs"}
+    y = "trend" if wanted.group is None else "group"
+    flags = {"y": y, "groups": "subject", "strata": "strata", "pairs": "pairs"}
     called = {
         name: f"--{flag} {column if isinstance(column, str) else ' '.join(column)}"
         for name, flag in flags.items()
         if (column := getattr(wanted, flag))
     }
+    if wanted.trend is not None:
+        asked = {name: value for name, value in options.items() if name not in NOT_OF_TRENDS}
+        numbers, asked["strata"] = table.columns["trend"], table.columns.get("strata")
+        return one_sample.trend(table, numbers, called=called, progress=progress, **asked)
     labels, columns, before = table.groups, table.columns, None
     if reference is None and vs is None and labels is not None:
         classes = sorted(dict.fromkeys(labels.tolist()), key=str)
@@ -265,11 +274,15 @@ def _refuse_others(context: click.Context, wanted: ReadOptions) -> None:
     """Refuse options that a comparison, or a fit of one sample, would have to ignore."""
     compared, params = wanted.group is not None, context.params
     flags = {parameter.name: parameter.opts[0] for parameter in context.command.params}
-    for name in ONE_SAMPLE if compared else COMPARISON:
+    if compared and wanted.trend is not None:
+        raise InputError("--trend", "be left out with --group", repr(wanted.trend), "choose one of them")
+    chosen = "group" if wanted.trend is None else "trend"
+    for name in sorted(NOT_OF_TRENDS) if chosen == "trend" else ONE_SAMPLE if compared else COMPARISON:
         drawing = name == "random_state" and (wanted.subject or wanted.pairs or params["target"] == "mean")
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE and not drawing:
             value = " ".join(params[name]) if isinstance(params[name], tuple) else params[name]
-            raise InputError(flags[name], "be left out with --group" if compared else "come with --group", repr(value))
+            rule = f"be left out with --{chosen}" if compared or wanted.trend else "come with --group"
+            raise InputError(flags[name], rule, repr(value))
     if not compared and isinstance(params["contamination"], tuple):
         raise InputError("--contamination", "be one number without --group", params["contamination"])
     if params["vs"] not in (None, "rest", "each", "pairs"):

@@ -131,7 +131,7 @@ def _first_line(error: Exception) -> str:
 # What a user asks of a file: which columns name rows and groups, and which are features.
 
 
-OF_ROWS = ("id", "group", "subject", "strata", "pairs")
+OF_ROWS = ("id", "group", "trend", "subject", "strata", "pairs")
 """Options that name a column which is no feature."""
 
 
@@ -151,6 +151,8 @@ class ReadOptions:
         Column with the name of each row.
     group
         Column with the group of each row.
+    trend
+        Column with the number of each row that values are held against.
     subject, strata, pairs
         Columns with the subject, the stratum and the pair of each row; of several strata each combination is one.
     select, drop
@@ -174,6 +176,7 @@ class ReadOptions:
     na: tuple[str, ...] = ()
     id: str | None = None
     group: str | None = None
+    trend: str | None = None
     subject: str | None = None
     strata: tuple[str, ...] = ()
     pairs: str | None = None

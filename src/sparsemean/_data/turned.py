@@ -18,7 +18,7 @@ from sparsemean._data.foreign import FEATURE_WORDS
 from sparsemean._data.matrices import Sparse
 from sparsemean._data.repeats import layout_of, note_left_out, of_columns_and_others
 from sparsemean._data.source import Array, Dense, Subset
-from sparsemean._data.table import FileContext, ReadOptions, Table
+from sparsemean._data.table import NOTHING, OF_ROWS, FileContext, ReadOptions, Table
 from sparsemean._kernels.cells import MEANT, QUOTE
 from sparsemean.errors import InputError
 
@@ -30,8 +30,9 @@ LOOKED_AT_ONCE = 8_000_000
 
 def options_of_rows(wanted: ReadOptions) -> tuple[ReadOptions, ReadOptions]:
     """Return what is asked of columns as they lie in a file, and of its rows, which are to be columns."""
-    of_rows = ReadOptions(group=wanted.group, subject=wanted.subject, strata=wanted.strata, pairs=wanted.pairs)
-    return replace(wanted, group=None, subject=None, strata=(), pairs=None), of_rows
+    said = [name for name in OF_ROWS if name != "id"]
+    of_rows, none = ({name: getattr(of, name) for name in said} for of in (wanted, NOTHING))
+    return replace(wanted, **none), replace(NOTHING, **of_rows)
 
 
 class TextTurned(Lines):

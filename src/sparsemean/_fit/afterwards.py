@@ -16,11 +16,12 @@ from sparsemean._data.table import FileContext, Table, as_names
 from sparsemean._evidence import signed_ranks
 from sparsemean._evidence.counting.sketch import check_names
 from sparsemean._evidence.ranks import EACH, REST, Contrast
+from sparsemean._evidence.trend import Against
 from sparsemean._fit import covariates, mean, messages
 from sparsemean._fit.data import FitData
 from sparsemean._fit.designs import alone_in
 from sparsemean._fit.from_sketch import as_counted
-from sparsemean._fit.one_sample import Centres
+from sparsemean._fit.one_sample import KINDS, Centres, slopes_of
 from sparsemean._fit.pipeline import signs_of_pairs
 from sparsemean._fit.refinement import Refinement, check
 from sparsemean._fit.two_sample import Design, compare, located
@@ -72,11 +73,17 @@ def rows_of(estimate: Estimate, X: Any = None, covariate: Any = None, columns: I
         check_names(table.feature_names, estimate.feature_names, "the fit")
     if again and (adjusted or covariate is not None):
         table = _adjusted_again(estimate, table, covariate, reduced)
-    data = FitData.of(table, estimate.plan, seed=estimate.seed, units=estimate.units)
+    data = FitData.of(table, estimate.plan, seed=estimate.seed, units=estimate.units, against=against_of(estimate))
     # What lies in memory its owner may have changed since; a file is told by its own fingerprint.
     if again or (table.source.in_memory and estimate.checksum is not None):
         return _as_fitted(estimate, data, again, columns)
     return data
+
+
+def against_of(estimate: Estimate) -> Against | None:
+    """Return what a trend was about."""
+    y, strata = estimate.sample.y, estimate.strata
+    return None if y is None or strata is None else Against(y, strata, estimate.sample.y_name)
 
 
 def _adjusted_again(estimate: Estimate, table: Table, covariate: Any, reduced: bool) -> Table:
@@ -206,8 +213,11 @@ def without_suspects(tests: Sequence[Estimate], X: object = None, covariate: obj
     method: Refinement = "auto"  # as it is where a function was given, which no estimate keeps
     with suppress(InputError):
         method, _ = check(question.refine or None)
-    data = FitData.of(_rows_left(table, kept), plan, seed=first.seed, units=units)
-    kind = mean.Means if question.target == "mean" else Centres
+    against = against_of(first)
+    data = FitData.of(
+        _rows_left(table, kept), plan, seed=first.seed, units=units, against=against and against.of_rows(kept)
+    )
+    kind = KINDS.get(question.test, Centres)
     with data.table.source.there():
         again = kind.of(data, method=method, notes=note).to_host().judged().estimate(began=began)
     return [replace(again, sample=replace(again.sample, class_names=first.class_names))]
@@ -280,7 +290,9 @@ def intervals_of(
         known = np.where(np.isin(np.arange(plan.n_features), support), estimate.measure, CENTRE), estimate.p_values
         pieces = located(table, plan, *of, columns, test=test, error=error, known=known)
         return np.concatenate([found[:, 1:3] for *_, found in pieces])
-    data = data or FitData.of(table, plan, seed=estimate.seed, units=estimate.units)
+    data = data or FitData.of(table, plan, seed=estimate.seed, units=estimate.units, against=against_of(estimate))
+    if data.against is not None:
+        return slopes_of(data, columns, error, bad=plan.bad_rows)[1:3].T
     if estimate.mean_test is not None:
         return mean.inverted(mean.unit_table(data), columns, test=estimate.mean_test, error=error, plan=plan)[1:].T
 
@@ -328,7 +340,8 @@ def numbers_of(estimate: Estimate, features: IntArray) -> dict[str, Any]:
     """Return the columns of the table of some features but for ``skewed``; what prints a few needs no data frame."""
     pairs = estimate.plan.walk.dealing == "pairs"
     ranked = pairs and estimate.plan.question.target != "mean"
-    words = np.array(("shift", "means", "pairs", "") if pairs else ("centre", "mean", "pairs", ""))
+    centre = "centre" if estimate.sample.y is None else "slope"
+    words = np.array(("shift", "means", "pairs", "") if pairs else (centre, "mean", "pairs", ""))
     return {
         "feature": estimate.names(features),
         "estimate": np.where(np.isin(features, estimate.support), estimate.mean[features], np.nan),

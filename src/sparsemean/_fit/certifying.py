@@ -8,8 +8,6 @@ from typing import Any
 from sparsemean._data import as_table
 from sparsemean._data.table import Names
 from sparsemean._fit import one_sample
-from sparsemean._fit.mean import Means
-from sparsemean._fit.one_sample import Centres
 from sparsemean._fit.pipeline import OneSample
 from sparsemean._stats import planning
 from sparsemean._stats.arrays import near
@@ -125,8 +123,7 @@ def certify(X: Any, y: Any = None, *, feature_names: Any = None, **params: Any) 
         if y is None:
             screened = is_auto(params.get("contamination", AUTO))
             data, _ = one_sample.prepare(table, refine=None, screen_rows=screened, **params)
-            kind = Means if data.plan.question.target == "mean" else Centres
-            found: OneSample = kind.of(data).judged()
+            found: OneSample = one_sample.KINDS.get(data.plan.question.test, one_sample.Centres).of(data).judged()
             plan = found.data.plan
             return _certified(found.decision, found.strength(), plan, seed=data.seed, names=table.feature_names)
         from sparsemean._fit import two_sample  # numba, which one sample on a device has no need of

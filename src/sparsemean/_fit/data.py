@@ -25,6 +25,7 @@ from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
     from sparsemean._data.dask import Dask
+    from sparsemean._evidence.trend import Against
     from sparsemean._fit.by_workers import Columns, HeldColumns
 
 SPREAD = 500_000
@@ -81,17 +82,20 @@ class FitData:
     """The units that are looked at; None for all."""
     nonzero: IntArray | None = None
     """Features of which `values` are those that are not the null value: others are missing."""
+    against: Against | None = None
+    """What a trend is about."""
 
     @classmethod
     def of(
-        cls, table: Table, plan: Plan, *, seed: int, units: IntArray | None = None, n_jobs: int | None = None
-    ) -> FitData:
+        cls, table: Table, plan: Plan, *, seed: int, units: IntArray | None = None, n_jobs: int | None = None,
+        against: Against | None = None,
+    ) -> FitData:  # fmt: skip
         """Assign the rows of a table to buckets."""
         partition, question = assign_buckets(plan, seed, units), plan.question
         source = table.source
         buckets = BucketSpec(partition, question.null, question.missing == "omit", source.precision)
         spread = source.engine == "dask" and source.shape[0] > SPREAD and units is None
-        return cls(table, buckets, plan, source, seed=seed, units=units, n_jobs=n_jobs, spread=spread)
+        return cls(table, buckets, plan, source, seed=seed, units=units, n_jobs=n_jobs, spread=spread, against=against)
 
     def columns(self, columns: IntArray, *, kept: IntArray | None = None, about: FloatArray | None = None) -> Columns:
         """Return `values` of some rows, ``about`` numbers of their own, where workers have them."""

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sparsemean._data.source import AT_ONCE, Block, Dense, Source, as_dense, find_non_finite
 from sparsemean._data.table import Names, Table, as_names
 from sparsemean._kernels.memory_layout import cut
-from sparsemean._kernels.rounding import Grid, difference, of_size, on_grid
+from sparsemean._kernels.rounding import DOUBLE, Grid, difference, of_size, on_grid, snapped
 from sparsemean._util.checks import is_missing, list_names, pluralize
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
@@ -42,9 +42,7 @@ def classes_of(
         raise InputError(argument, "have two classes or more", f"one class ({classes[0]})", advice)
     measured = classes.dtype.kind == "f" and (classes != np.round(classes)).any()
     if (measured and classes.size > MOST_MEASURED) or 2 * classes.size > max(n, 3):
-        advice = (
-            "pass a column of labels, or cut numbers into a few groups first, as pandas.qcut(y, 3, labels=False) does"
-        )
+        advice = "pass a column of labels; what rises or falls with a number SparseTrend (--trend) tells"
         received = f"{classes.size:,} different values in {n:,} rows ({list_names(classes, 4)})"
         raise InputError(argument, "be labels, each shared by several rows", received, advice)
     single = classes[np.bincount(codes) < 2]
@@ -73,6 +71,20 @@ def labels_of(labels: Any, n: int, argument: str) -> tuple[Labels, IntArray]:
     except TypeError as error:
         raise InputError(argument, "have labels of one type", str(error)) from None
     return names, codes.astype(np.intp)
+
+
+def measured(y: object, n: int, argument: str = "y") -> FloatArray:
+    """Return the number that each row has, a dose, an age or a time; dates in days from the first one on."""
+    labels, codes = labels_of(y, n, argument)
+    rule, advice = f"be a number for each of the {n} rows", "labels are for SparseMeanDifference (--group)"
+    try:
+        numbers = labels.astype("M8[us]" if hasattr(labels[0], "year") else np.float64)
+        numbers = (numbers - numbers[0]) / np.timedelta64(1, "D") if numbers.dtype.kind == "M" else numbers
+    except (TypeError, ValueError):
+        raise InputError(argument, rule, list_names(labels, 3), advice) from None
+    if labels.size < 2 or not np.isfinite(numbers).all():
+        raise InputError(argument, f"{rule}, not all the same", list_names(labels, 3))
+    return snapped(numbers, DOUBLE)[codes]
 
 
 def refuse_other_rows(table: Table, names: Any, argument: str, advice: str) -> None:

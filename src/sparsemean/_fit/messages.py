@@ -56,6 +56,10 @@ NO_CENTRE = (
     "of pairs of rows with a mean above the null value, less the share below, without values that are the null value "
     '(measure "pairs"); target="mean" is about means'
 )
+NO_SLOPE = (
+    f"selected feature(s) have no slope but 0, {AT_NULL}: their estimate is the share of pairs of rows that rise less "
+    'the share that fall (measure "pairs")'
+)
 NO_INTERVAL = f"selected feature(s) have no interval, {AT_NULL}, to the null value or to each other"
 NEAREST = (
     "estimates, intervals and effects are against the nearest other label, the one with the smallest Cliff's delta in "
@@ -68,8 +72,8 @@ NO_SHIFT = (
 )
 NOT_LOOKED_FOR = "features that show only without the rejected rows were not looked for, which needs a fit of all rows"
 MEASURED = (
-    "{} has {} different numbers, each taken as a group of its own: if it measures something, cut it into a few groups "
-    "first, as pandas.qcut(y, 3, labels=False) does"
+    "{} has {} different numbers, each taken as a group of its own: if it measures something, a dose, an age, a time, "
+    "SparseTrend (--trend) tells what rises or falls with it"
 )
 
 

@@ -4,34 +4,39 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 from sparsemean._data import as_table, on_the_host
 from sparsemean._data.gpu import sent
+from sparsemean._data.source import ColumnCache
 from sparsemean._data.table import Table
 from sparsemean._evidence import one_sample_test, signed_ranks
 from sparsemean._evidence.counting.engines import Progress
 from sparsemean._evidence.signs import best_sizes
+from sparsemean._evidence.trend import Against, Residuals, TrendEvidence, slope
 from sparsemean._fit import designs, messages
 from sparsemean._fit.data import FitData, Values, one_valued, refuse_dask
-from sparsemean._fit.mean import Means
+from sparsemean._fit.mean import Means, checked
 from sparsemean._fit.pipeline import OneSample, parts_of
+from sparsemean._fit.power import ASSUMED, CANNOT
 from sparsemean._fit.refinement import Refinement, check
 from sparsemean._fit.screening import ScreeningResult, locate_features
 from sparsemean._kernels import rounding
+from sparsemean._kernels.memory_layout import count_threads, each
 from sparsemean._stats import decision, maxt, path, planning
 from sparsemean._stats.arrays import medians, medians_sorted, namespace, on_host, take
-from sparsemean._stats.decision import Decision, MaxT, decide_planned
+from sparsemean._stats.decision import Decision, MaxT, adjusted_by_holm, decide_planned
+from sparsemean._stats.effects import PAIRS
 from sparsemean._stats.row_scores import screening_columns
 from sparsemean._stats.signed_ranks import filter_of
 from sparsemean._util.checks import draw_seed, one_number_each, unit_name
 from sparsemean._util.plans import Plan
-from sparsemean._util.records import Counts, FloatArray, IntArray, Uncertified
+from sparsemean._util.records import CountArray, Counts, FloatArray, IntArray, Uncertified
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 
@@ -104,8 +109,8 @@ def fit(table: Table, *, progress: Progress | None = None, **options: Any) -> Es
     shares = (1.0, 0.2 * (method is not None) + 0.8 * data.plan.question.screen_rows)
     counting, estimating = parts_of(progress, shares)
     with data.table.source.there():
-        kind = Means if data.plan.question.target == "mean" else Centres
         planned = {name: value for name, value in options.items() if name in _plan_options()}
+        kind = KINDS.get(data.plan.question.test, Centres)
         found: OneSample = kind.of(data, counting, method=method, options=planned)
         return found.to_host().judged().estimate(began=began, progress=estimating)
 
@@ -114,6 +119,7 @@ def prepare(
     table: Table,
     *,
     groups: Any = None,
+    against: Against | None = None,
     random_state: Any = 0,
     n_jobs: int | None = None,
     device: Any = None,
@@ -131,8 +137,8 @@ def prepare(
         refuse_dask(table)
     # Where ranks or sums decide, what is drawn only says which features to rank or which rows give a scale: nobody who
     # draws again should be better off.
-    seed = 0 if random_state is None and plan.question.test in ("ranks", "sums") else draw_seed(random_state)
-    return FitData.of(table, plan, seed=seed, units=units, n_jobs=n_jobs), method
+    seed = 0 if random_state is None and plan.question.test != "buckets" else draw_seed(random_state)
+    return FitData.of(table, plan, seed=seed, units=units, n_jobs=n_jobs, against=against), method
 
 
 @cache
@@ -327,3 +333,95 @@ def _value(sizes: list[FloatArray], best: IntArray, plan: Plan) -> FloatArray:
             walked = path.walk(means[:, at] / unit, alpha=walk.alpha, eta=walk.eta, times=(walk.estimate_at,))
             out[at] = unit * walked[0]
     return out
+
+
+# A trend: the same rows, held against a number of each.
+
+
+def trend(
+    table: Table, y: object, *, strata: object = None, called: Mapping[str, str] | None = None, **options: Any
+) -> Estimate:
+    """Find the features that rise or fall with ``y``; ``options`` are those of `fit`, messages name as ``called``."""
+    names = {"y": "y", "strata": "strata", **(called or {})}
+    for argument, given in (("y", y), ("strata", strata)):
+        if hasattr(given, "iloc"):
+            designs.refuse_other_index(table, given, names[argument])
+    numbers = designs.measured(y, table.shape[0], names["y"])
+    within, name = np.zeros(numbers.size, dtype=np.intp), str(getattr(y, "name", None) or names["y"])
+    if strata is not None:
+        within = designs.check_strata(strata, np.unique(numbers, return_inverse=True)[1], names["strata"])
+    if options.get("selection") in ("maxt", "paper"):
+        raise InputError("selection", "be 'fwer', 'fdr' or 'fdr_by' for a trend", repr(options["selection"]))
+    if table.source.engine != "host":
+        raise InputError("X", "lie in memory or in a file for a trend", f"data of {table.source.engine}")
+    against = Against(numbers, within, name.removeprefix("--trend "))
+    return fit(table, against=against, test="trend", refine=None, **options)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Trend(OneSample):
+    """Values that are held against a number of each row: how their pairs lie, and what that decides."""
+
+    missing: CountArray
+
+    @classmethod
+    def of(cls, data: FitData, progress: Progress | None = None, *, notes: tuple[str, ...] = (), **_: object) -> Trend:
+        """Count the pairs of every column, select, and take trends off what rows are judged by."""
+        against, source, d = data.against, data.source, data.plan.n_features
+        if against is None:
+            raise InputError("test", "come with the numbers of rows: SparseTrend().fit(X, y)", "'trend'")
+        plan = replace(data.plan, n_strata=int(against.strata.max()) + 1)
+        missing, slopes = np.zeros(d, dtype=np.int32), np.zeros(d)
+
+        def pieces() -> Iterator[tuple[IntArray, FloatArray]]:
+            for columns, values in checked(data.table, np.arange(d), plan.question.missing == "omit"):
+                missing[columns] = np.isnan(values).sum(axis=0)
+                yield columns, rounding.snapped(values, source.grid)
+
+        evidence = TrendEvidence.of(pieces(), d, against, plan.question.side, progress)
+        decision = decide_planned(evidence, plan)
+        judged = np.flatnonzero((adjusted_by_holm(decision) <= plan.question.level) | (decision.last >= 0))
+        slopes[judged] = slopes_of(data, judged, 1.0, bad=0)[0]
+        left = ColumnCache(Residuals(source, against, slopes), judged[:0], np.empty((plan.n_rows, 0)))
+        data = replace(data, plan=plan, source=left)
+        return cls(data=data, decision=decision, beta=evidence.tau, missing=missing, notes=notes, options={})
+
+    def values(self, data: FitData) -> tuple[Decision, Values]:
+        """Return the support, and slopes with their intervals."""
+        plan, support = data.plan, self.decision.support
+        mean, ends, none = np.zeros(plan.n_features), np.full((plan.n_features, 2), np.nan), support[:0]
+        error = decision.error_after_selection(plan, support.size)
+        found = slopes_of(replace(data, source=data.table.source), support, error, bad=plan.bad_rows)
+        mean[support], ends[support] = found[0], found[1:3].T
+        return self.decision, Values(mean, ends, none, support[found[3] == PAIRS], none)
+
+    def remarks(self, data: FitData, decision: Decision, values: Values, skewed: IntArray | None) -> Iterator[str]:  # noqa: ARG002
+        """Say what could not be found, what is missing and what has no slope."""
+        plan, against, first = data.plan, data.against, np.zeros(1, dtype=np.intp)
+        assert against is not None
+        best = TrendEvidence.of(iter([(first, against.y[:, np.newaxis])]), 1, against, plan.question.side)
+        smallest, error = float(np.exp(best.log_p(plan.bad_rows, first)[0])), planning.first_error(plan)
+        if smallest > error and not decision.support.size:
+            bad = f", {plan.bad_rows} {ASSUMED}," if plan.bad_rows else ""
+            yield (
+                f"{plan.n_units} rows{bad} {CANNOT} a trend in any of {plan.n_features:,} features, whatever the data. "
+                f"The smallest p they can give is {smallest:.2g}; {error:.2g} is needed"
+            )
+        if self.missing.any():
+            yield from messages.of_missing(self.missing, plan.n_rows, data.table)
+        yield from messages.of_columns(data.table, values.at_null, messages.NO_SLOPE)
+
+
+def slopes_of(data: FitData, columns: IntArray, error: float, *, bad: int) -> FloatArray:
+    """Return slopes of some columns, both ends of their intervals and what these are, a row each."""
+    found = [np.empty((4, 0))]
+    assert data.against is not None
+    for _, values in data.source.takes_of(columns):
+        x = rounding.snapped(values, data.source.grid)
+        one = partial(slope, against=data.against, error=error, bad=bad, side=data.plan.question.side)
+        found.append(np.array([*each(one, list(x.T), count_threads(data.n_jobs))]).T)
+    return np.concatenate(found, axis=1)
+
+
+KINDS: Mapping[str, type[Centres | Means | Trend]] = {"sums": Means, "trend": Trend}
+"""By what a fit of one sample is made, by its test; by `Centres` where there is nothing else."""

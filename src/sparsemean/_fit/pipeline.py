@@ -124,8 +124,9 @@ class OneSample(ABC):
             rows = self.rows or screening.screen(data, support)
             located = screening.refine_values(data, rows, support, values=values, method=method, progress=refining)
             if not plan.auto:
-                rows = screening.screen_on_support(data, rows, support, mean=located.mean)
-            skewed = None if plan.question.target == "mean" else screening.flag_skewed(data, rows, support)
+                centres = located.mean if data.against is None else np.zeros(plan.n_features)  # or residuals
+                rows = screening.screen_on_support(data, rows, support, mean=centres)
+            skewed = None if self.counts is None else screening.flag_skewed(data, rows, support)
             alike = screening.neighbours_alike(data, rows, support)
         notes = (
             *messages.of_dependence(*alike, data.units, table),
@@ -136,7 +137,9 @@ class OneSample(ABC):
         )
         mean, ends, measure = located.mean.copy(), values.intervals, np.full(plan.n_features, UNKNOWN)
         measure[support] = CENTRE if self.test is None else MEANS
-        if values.at_null.size and plan.question.selection != "paper":
+        if data.against is not None:
+            measure[values.at_null] = PAIRS
+        elif values.at_null.size and plan.question.selection != "paper":
             error, at = error_after_selection(plan, support.size), values.at_null
             # All were rejected, though their p may be above that error where columns of one value were, too.
             mean[at], ends[at, 0], ends[at, 1] = signs_of_pairs(data, at, error, np.zeros(plan.n_features))
@@ -145,6 +148,8 @@ class OneSample(ABC):
         if self.options is not None and planning.MIN_ROWS <= rows.kept.size < plan.n_units:
             uncertified = self.uncertified(data, rows, decision, recounting)
         sample = Sample(units=data.units, bucket_of_row=None if self.test else data.buckets.partition.bucket_of_row)
+        if data.against is not None:
+            sample = Sample(y=data.against.y, y_name=data.against.name, strata=data.against.strata)
         return build_estimate(
             plan, decision, table=table, began=began, notes=notes, values=(mean, ends, measure),
             status={

@@ -58,6 +58,7 @@ ARRAYS = {
     "strength": "f d", "entry_time": "f d", "radius": "iu d",
     "question.null": "f d", "sample.bucket_of_row": "iu n", "sample.units": "iu n", "sample.labels": "iu n 3",
     "sample.strata": "iu n n", "sample.class_names": "U 2", "sample.feature_names": "U d", "sample.theta": "f d",
+    "sample.y": "f n",
     "decision.support": "iu s d", "decision.p_values": "f d", "decision.log_p": "f d", "decision.p_adjusted": "f d",
     "decision.q_values": "f d", "decision.last": "i d", "decision.max_contamination": "f d",
     "decision.skipped": "iu * d",
@@ -249,6 +250,7 @@ def _check_plan(plan: Plan, arrays: dict[str, Array]) -> None:
         and pairs == (plan.sizes is not None) == (plan.bad_by_group is not None) and min(plan.bad) >= 0
         and sum(sizes) <= plan.n_rows and min(sizes) >= pairs and walk.bucket_sizes
         and ({"sample.class_names", "sample.labels"} <= arrays.keys() or not pairs)
+        and ({"sample.y", "sample.strata"} <= arrays.keys()) == (question.test == "trend")
     ):  # fmt: skip
         raise ValueError("its plan cannot be")
 

@@ -159,7 +159,7 @@ def designed(
     needed = only and [*only, reference]
     classes, codes = designs.classes_of(y, table.shape[0], names["y"], needed=needed)
     options: dict[str, Any] = {"missing": question.missing, "classes": classes}
-    if classes.dtype.kind in "iuf" and classes.size > designs.MOST_MEASURED:
+    if classes.dtype.kind in "iuf" and classes.size > 2:
         table = replace(table, notes=(*table.notes, messages.MEASURED.format(names["y"], classes.size)))
     within, notes = None, list[str]()
     if pairs is not None:

@@ -1,4 +1,4 @@
-"""Capped signed ranks of one sample: sums of scores, their tails, and where intervals that they give end."""
+"""Ranks of one sample: sums of signed scores, where intervals that they give end, and pairs in one order."""
 
 from __future__ import annotations
 
@@ -120,3 +120,32 @@ def score_ends(rows: Array, there: Array, caps: Array, needed: Array, signs: Arr
                     guess = x[(n - 1) // 2] + x[n // 2] + (lost - 0.5 * score_sum(n, cap)) / slope
                     end = order_statistic(x, x, no_strata, lost, guess, slope, cap)[0]
                     out[side, k, f] = signs[side] * end + 0.0
+
+
+# Trends: in how many pairs values are in the order of a number of each row.
+
+
+@compiled(plain="itself", weight=10.0)
+def count_rising(ranks: Array, begins: Array, out: Array) -> None:
+    """Write, of each feature, how many of the ranks lie below those of later classes of rows.
+
+    A row of ``ranks`` is a feature: those of its values from 0 on, −1 where there is none; the class of each begins at
+    ``begins``. What came by is counted in a tree of sums (Fenwick 1994), one step for each bit of a rank.
+    """
+    n = begins.size
+    tree = np.zeros(n + 1, dtype=np.int64)
+    for feature in range(ranks.shape[0]):
+        own, rising, before = ranks[feature], 0, 0
+        for row in range(n):
+            while before < begins[row]:
+                at = own[before] + 1
+                while 0 < at <= n:
+                    tree[at] += 1
+                    at += at & -at
+                before += 1
+            at = own[row]
+            while at > 0:
+                rising += tree[at]
+                at -= at & -at
+        out[feature] = rising
+        tree[:] = 0

@@ -61,16 +61,21 @@ class Stratum(NamedTuple):
     Ranks of the smaller group are independent coins that show p = 1/(1 + e^(−η − θi)), given that so many of them do.
     So |φ(ω)| ≤ max over α of Π|1 − p + p·e^(i(α + ωi))| over the probability of that number, and each factor is at most
     exp(−p(1 − p)(1 − cos(α + ωi))). Over a run of L ranks with p(1 − p) ≥ c their product is at most
-    exp(−c(L − |sin(Lω/2)/sin(ω/2)|)).
+    exp(−c(L − |sin(Lω/2)/sin(ω/2)|)). One row against L − 1 has (1 − z^L)(1 − q)/((1 − q^L)(1 − z)), z = q·e^(iω) and
+    q = e^(−θ), which is at most (1 + q^L)(1 − q)/((1 − q^L)|1 − z|) and needs no such detour.
     """
 
     log_chance: float
     runs: list[tuple[int, float]]
+    alone: float = 0.0
+    """The tilt of one row against others."""
 
     @classmethod
     def of(cls, theta: float, small: int, large: int, log_mgf: float) -> Stratum:
         """Return that of one stratum under a tilt."""
         rows = small + large
+        if small == 1:
+            return cls(math.log(math.tanh(0.5 * theta * rows) / -math.expm1(-theta)), [], theta)
         eta = _log_sinh(0.5 * theta * small) - _log_sinh(0.5 * theta * large)
         ranks = np.arange(rows) - 0.5 * (rows - 1)
         ways = math.lgamma(rows + 1) - math.lgamma(small + 1) - math.lgamma(large + 1)
@@ -84,6 +89,9 @@ class Stratum(NamedTuple):
 
     def log_size(self, angle: float) -> float:
         """Return a bound of log |φ| for all angles from this one to π."""
+        if self.alone:
+            away = math.expm1(-self.alone) ** 2 + 4 * math.exp(-self.alone) * math.sin(0.5 * angle) ** 2
+            return min(0.0, -self.log_chance - 0.5 * math.log(away))
         return min(0.0, -self.log_chance - max(share * (L - _kernel(L, angle)) for L, share in self.runs))
 
 

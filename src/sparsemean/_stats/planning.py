@@ -111,6 +111,7 @@ class KnownTest(NamedTuple):
 TESTS = {
     "ranks": KnownTest("signed_ranks.SignedRankEvidence", "signed ranks"),
     "buckets": KnownTest("signs.SlackEvidence", "signs of buckets of {sizes}"),
+    "trend": KnownTest("trend.TrendEvidence", "Kendall’s S"),
 }
 """Tests of centres of one sample by what ``test=`` calls them. Means have one of their own, "sums"."""
 TARGETS = ("centre", "mean")

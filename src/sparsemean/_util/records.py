@@ -73,6 +73,9 @@ class Sample:
     class_names: npt.NDArray[np.str_] | None = None
     strata: IntArray | None = None
     theta: FloatArray | None = None
+    y: FloatArray | None = None
+    y_name: str = ""
+    """The number of each row that a trend is about, and what it is called."""
     unit: str = ""
     feature: str = ""
     """What a row, or subject, and a feature are called in words; empty: as is usual for so many rows."""

@@ -1,6 +1,6 @@
 """The scikit-learn estimators: parameters and attributes around the pipeline of `sparsemean._fit`."""
 
-from sparsemean.estimators._groups import SparseMeanDifference
+from sparsemean.estimators._groups import SparseMeanDifference, SparseTrend
 from sparsemean.estimators._one_sample import SparseMean
 
-__all__ = ["SparseMean", "SparseMeanDifference"]
+__all__ = ["SparseMean", "SparseMeanDifference", "SparseTrend"]

@@ -1,4 +1,4 @@
-"""Groups of rows: `SparseMeanDifference`."""
+"""Rows with a label, or a number, of their own: `SparseMeanDifference` and `SparseTrend`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Self
 from sklearn.utils import ClassifierTags
 
 from sparsemean._data import as_table
+from sparsemean._fit.one_sample import trend
 from sparsemean._fit.two_sample import compare
 from sparsemean.errors import InputError
 from sparsemean.estimators._selector import Selector, take_columns
@@ -90,6 +91,8 @@ class SparseMeanDifference(Selector):
     ['34477_at', '35885_at', '36321_at']
     """
 
+    labelled = True
+
     def __init__(
         self,
         contamination: float | tuple[float, float] | str = "auto",
@@ -119,7 +122,6 @@ class SparseMeanDifference(Selector):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
         tags.classifier_tags = ClassifierTags()
         return tags
 
@@ -177,3 +179,105 @@ class SparseMeanDifference(Selector):
         self.theta_ = next(iter(found.results.values())).theta
         self._name(X, found.result.feature_names)
         return self._take(found.result, X)
+
+
+class SparseTrend(Selector):
+    """Find the features that rise or fall with a number of each row: a dose, an age, a time, a stage of disease.
+
+    Kendall's S with p-values that hold when a share ε of the rows is wrong, in value or in y, and whatever ties there
+    are; the null is that values have one distribution whatever y is, that of Jonckheere and Terpstra's test. The
+    estimate is Theil and Sen's slope, the median of the slopes of all pairs of rows, in units of X per unit of y; its
+    interval assumes that values less a slope times y have one distribution. Only the order of y counts for p-values.
+
+    Parameters
+    ----------
+    contamination : "auto" or float in [0, 0.5), default="auto"
+        Share of rows that may be wrong. "auto" allows for as many as deviate together from the trends, a fifth at most.
+    alternative : {"two-sided", "greater", "less"}, default="two-sided"
+        Which side counts: "greater" looks for features that rise.
+    selection : {"fwer", "fdr", "fdr_by"}, default="fwer"
+        As in `SparseMean`.
+    level : float in (0, 1), default=0.05
+        Error rate of the selection and of the intervals.
+    missing : {"raise", "omit"}, default="raise"
+        What to do about NaN in X: refuse it, or use, for each feature, the rows that have a value.
+    n_jobs : int, default=None
+        Threads; None takes every core this process may use.
+
+    Attributes
+    ----------
+    result_ : Estimate
+        Everything that is known: table, summary, report. ``result_.beta`` is Kendall's τ (of pairs of different y).
+    mean_ : ndarray of shape (d,)
+        Slopes; zero off the support.
+    support_ : ndarray of int
+        Features that are selected, sorted.
+    row_scores_, row_weights_ : ndarray of shape (n,)
+        How far each row lies from the trends, and 0 for suspects, 1 for all others.
+    suspects_ : ndarray of int
+        Rows that contradict the rest, worst first.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Their names, where the input has any.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsemean import SparseTrend
+    >>> rng = np.random.default_rng(0)
+    >>> dose = np.repeat([0, 1, 2, 4], 15)
+    >>> X = rng.standard_normal((60, 200))
+    >>> X[:, :3] += dose[:, None] * [1.0, -1.0, 0.8]
+    >>> SparseTrend().fit(X, dose).support_
+    array([0, 1, 2])
+    """
+
+    labelled = True
+
+    def __init__(
+        self,
+        contamination: float | str = "auto",
+        *,
+        alternative: str = "two-sided",
+        selection: str = "fwer",
+        level: float = 0.05,
+        missing: str = "raise",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.contamination = contamination
+        self.alternative = alternative
+        self.selection = selection
+        self.level = level
+        self.missing = missing
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: object, *, strata: object = None, layer: str | None = None) -> Self:
+        """Hold the values of rows against a number of each.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, d)
+            Of any kind that `SparseMean.fit` takes, in memory or in a file.
+        y : sequence of n numbers or dates, or str
+            The dose, age or time of each row; or the name of a column of X (of an AnnData, of obs) that says it, which
+            then is no feature. ``strata`` may be such a name, too. Dates are taken as days from the first one on.
+        strata : sequence of n labels, optional
+            Batch, plate or site of each row, or the subject where each has rows at several times: rows are compared
+            within strata only.
+        layer : str, optional
+            The layer of an AnnData that is meant, in place of its X.
+
+        Returns
+        -------
+        SparseTrend
+            The fitted estimator itself.
+        """
+        if y is None:
+            raise InputError("y", "be given: requires y to be passed, but the target y is None", None)
+        given: dict[str, object] = {"y": y, "strata": strata}
+        if any(isinstance(value, str) for value in given.values()):
+            X, given = take_columns(X, given)
+        result = trend(as_table(X, layer=layer), given["y"], strata=given["strata"], **self.get_params(deep=False))
+        self._name(X, result.feature_names)
+        return self._take(result, X)

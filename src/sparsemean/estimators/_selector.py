@@ -61,6 +61,9 @@ MADE_OF_ROWS = ("result_", "mean_", "support_", "row_scores_", "row_weights_", "
 class Selector(SelectorMixin, BaseEstimator):
     """What the estimators share: an `Estimate` read the scikit-learn way."""
 
+    labelled = False
+    """Whether each row has a label, or a number, that it is fitted with."""
+
     def _name(self, X: object, names: npt.NDArray[np.object_] | None) -> None:
         """Take the number of features and their names over."""
         named = with_unique_columns(X) if hasattr(X, "set_axis") else X
@@ -84,7 +87,7 @@ class Selector(SelectorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse, tags.target_tags.required = True, self.labelled
         tags.input_tags.allow_nan = self.get_params()["missing"] == "omit"
         return tags
 

@@ -403,9 +403,9 @@ class Estimate(LeftThere):
         ndarray of shape (n_iter + 1, number of features)
             The path of each feature.
         """
-        if self.labels is not None:
-            advice = "no test of groups rests on iterations; interval() and plot_forest() show shifts"
-            raise InputError("result", "be of one sample to have paths", "one of groups", advice)
+        if self.labels is not None or self.sample.y is not None:
+            advice = "no test of groups or trends rests on iterations; interval() and plot_forest() show them"
+            raise InputError("result", "be of one sample to have paths", "one of groups or of a trend", advice)
         columns, last = self._columns(features), self.plan.walk.estimate_at or DEFAULT_ITERATIONS
         if n_iter is not None:
             last = integer(n_iter, argument="n_iter", least=0, rule="be an integer of at least 0")

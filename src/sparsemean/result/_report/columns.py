@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sparsemean._stats.effects import CENTRE
 from sparsemean._stats.planning import SELECTIONS
 from sparsemean.result._report import guarantees
-from sparsemean.result._report.wording import PAIRS_ABOVE, PAIRS_WON, REST, RULES, Wording
+from sparsemean.result._report.wording import REST, RULES, Wording
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,6 +97,8 @@ def described_columns(values: Mapping[str, npt.ArrayLike] | pd.DataFrame, wordin
     if wording.names:
         extra = EXTRA | {"p_adjusted", "q_value"} - {wording.rule.compared.column}
         nothing = {"entry_time", "bucket_size", *(["beta"] if wording.test.ranked else [])}  # auc says the same
+    if wording.estimate.sample.y is not None:
+        nothing |= {"entry_time", "bucket_size"}
     if wording.test.means or not (wording.estimate.measure > CENTRE).any():
         nothing |= {"measure"}
     if effects is not None and effects.scale == "log1p":
@@ -141,7 +143,7 @@ def _terms(wording: Wording) -> dict[str, str]:
         "holm": f"{SELECTIONS['maxt' if wording.rule.drawn else 'fwer']}: {RULES['fwer'].error}",
         "q_rule": f"{SELECTIONS[q_rule]}: {RULES[q_rule].error}",
         "radius": beyond,
-        "won": PAIRS_WON.format(label=wording.label) if wording.names else PAIRS_ABOVE,
+        "won": wording.test.pairs,
         "beside": "; the ranks that select do not know it" if ranks else "",
         "sizes": ", ".join(map(str, plan.walk.bucket_sizes)),
         "short_0": short[0],

@@ -257,6 +257,8 @@ def _assumed(wording: Wording) -> list[str]:
         strata = f"{plan.n_strata:,} {STRATA}" if plan.n_strata > 1 else ""
         alike = EACH_ALIKE if wording.reference == EACH else REST_ALIKE
         sentences += [alike if plan.rest else "", strata]
+    elif plan.n_strata > 1:
+        sentences.append(f"{plan.n_strata:,} strata: rows are compared within each, and its distribution is its own.")
     elif seed_decides(wording.estimate):  # ranks are those of any seed
         sentences.append(SEED)
     together = TOGETHER if wording.rule.drawn else ""
@@ -280,7 +282,7 @@ def _not_guaranteed(wording: Wording) -> list[str]:
     estimate, plan, some = wording.estimate, wording.plan, wording.k > 0
     filled_up, uncertified = estimate.decision.filled_up, estimate.uncertified
     apart = 0 if uncertified is None else uncertified.features.size
-    verb = "differ" if wording.names else "have a mean"
+    verb = "differ" if wording.names else "have a mean" if estimate.sample.y is None else "have a trend"
     return [
         wording.rule.not_promised,
         UNSEEN if plan.auto else "",

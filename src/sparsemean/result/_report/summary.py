@@ -25,8 +25,6 @@ from sparsemean.result._report.columns import LEAST_P
 from sparsemean.result._report.guarantees import promise
 from sparsemean.result._report.verdict import signs_of, verdict, worst_first
 from sparsemean.result._report.wording import (
-    PAIRS_ABOVE,
-    PAIRS_WON,
     REST,
     TESTS,
     Wording,
@@ -71,8 +69,11 @@ def features_of(wording: Wording, most: int = SHOWN) -> TextTable:
         return closest(wording)
     features = strongest_first(estimate, estimate.support)
     marks = np.select([estimate.measure[features] == PAIRS, estimate.skewed[features] == 1], ["†", "*"], " ")
-    won, features = PAIRS_WON.format(label=wording.label) if wording.names else PAIRS_ABOVE, features[:most]
-    footnotes = {"*": "* a centre, not a mean: the target “mean” is about means", "†": f"† share of pairs {won}"}
+    features = features[:most]
+    footnotes = {
+        "*": "* a centre, not a mean: the target “mean” is about means",
+        "†": f"† share of pairs {wording.test.pairs}",
+    }
     of = numbers_of(estimate, features)
     compared = wording.rule.compared
     ranked = ["auc"] if wording.test.ranked else []

@@ -34,7 +34,10 @@ SHARES = (0.05, 0.1, 0.2)
 """Shares of bad rows that people think in: the first beyond what was assumed is told."""
 MOST_TESTS = 6
 """Tests that a sentence names."""
-VERBS = {"have": ("has", "have"), "differ": ("differs", "differ"), "be": ("is", "are")}
+VERBS = {
+    "have": ("has", "have"), "differ": ("differs", "differ"), "be": ("is", "are"), "rise": ("rises", "rise"),
+    "fall": ("falls", "fall"), "rise or fall": ("rises or falls", "rise or fall"),
+}  # fmt: skip
 TIED = 1e-9
 """Shares closer than this are one: both are numbers of rows over numbers of rows."""
 SHOWING = 80
@@ -153,6 +156,8 @@ def _answer(tests: Sequence[Wording], shown: Sequence[Wording], *, void: bool) -
     if one and k and not first.side.above:
         up, named = int(np.sum(signs_of(estimate, estimate.support) > 0)), first.names or estimate.paired
         words, where = (("higher", "lower"), f" in {first.label}") if named else (("above", "below"), "")
+        if estimate.sample.y is not None:
+            words = VERBS["rise"][up > 1], VERBS["fall"][k - up > 1]
         told = [f"{n:,} {side}" if k > 1 else side for n, side in zip((up, k - up), words, strict=True) if n]
         sides = f" ({', '.join(told)}{where})"
     if first.rule.paper:
@@ -186,6 +191,9 @@ def claim(wording: Wording) -> tuple[str, str]:
     """Return what is claimed of a selected feature: a verb of `VERBS` and the rest."""
     side, more, means = wording.side, wording.plan.question.min_effect, wording.test.means
     by = f" by more than {more:g}" if more else ""
+    if wording.estimate.sample.y is not None:
+        said = wording.plan.question.side.pick("rise or fall", "rise", "fall")
+        return said, f"with {wording.estimate.sample.y_name}{wording.strata}"
     if wording.names is None and not wording.estimate.paired:
         skewed = (wording.estimate.skewed[wording.estimate.support] == 1).any()
         what, value = "a centre" if skewed else "a mean", wording.null or "its null value"

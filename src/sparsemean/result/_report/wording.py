@@ -159,10 +159,13 @@ class TestWords(NamedTuple):
     """Which features of one sample count as false."""
     direction: str = ""
     """What is taken from what: ``new minus control``."""
+    pairs: str = ""
+    """Of which pairs an estimate is a share where it is one."""
 
 
 PAIRS_WON = "in which {label} is larger, less the share in which it is smaller"
 PAIRS_ABOVE = "with a mean above the null value, less the share below"
+PAIRS_RISING = "that rise with {y}, less the share that fall"
 SYMMETRIC = (
     "A feature without a mean has noise that is symmetric about the null value; tails may be as heavy as they like, "
     "and differ from row to row. Under skewed noise a feature may be selected for a centre that is no mean."
@@ -173,6 +176,7 @@ CENTRES = TestWords(
     "Share of bucket means above the null value less the share below, from −1 to 1, at the best bucket size",
     "a median of bucket means",
     null=SYMMETRIC,
+    pairs=PAIRS_ABOVE,
 )
 TESTS = {
     ("ranks", False): CENTRES,
@@ -184,6 +188,16 @@ TESTS = {
         "the root of the influence sum",
         "Estimates are means, whatever the skew.",
         means=True,
+        pairs=PAIRS_ABOVE,
+    ),
+    ("trend", False): TestWords(
+        "Slope by {y}",
+        "Kendall’s τ",
+        "Share of pairs of rows with another {y} that rise with it less those that fall, from −1 to 1",
+        "the median of all slopes",
+        "Estimates are Theil–Sen slopes, the change for each unit of {y}.",
+        null="A feature counts as false where its values have the same distribution whatever y is.",
+        pairs=PAIRS_RISING,
     ),
     ("ranks", True): TestWords(
         "Shift, {direction}",
@@ -192,6 +206,7 @@ TESTS = {
         "the median of all differences",
         "Estimates are shifts, {direction}; a difference of means, a lift or a fold change carries no guarantee.",
         ranked=True,
+        pairs=PAIRS_WON,
     ),
     ("sums", True): TestWords(
         "Difference of means, {direction}",
@@ -201,6 +216,7 @@ TESTS = {
         "Estimates are differences of means, {direction}, whatever the skew; plain means, their difference, a lift or "
         "a fold change carry no guarantee.",
         means=True,
+        pairs=PAIRS_WON,
     ),
 }
 """By the name of the test, and whether groups are compared."""
@@ -368,10 +384,11 @@ def wording_of(
         reference, label = map(shown, estimate.class_names)
         reference = (EACH if reference == EACH_NAME else REST) if plan.rest else reference
     direction = f"{label} minus {reference}"
-    test, called = TESTS[plan.question.test, groups], {"direction": direction, "label": label}
+    called = {"direction": direction, "label": label, "y": shown(estimate.sample.y_name)}
+    test = TESTS[plan.question.test, groups]
     effect = f"Difference within pairs, {direction}" if estimate.paired else test.effect.format(**called)
     effect += ", or share of pairs" if (estimate.measure == PAIRS).any() else ""
-    meaning, estimates = test.lean_meaning.format(**called), test.estimates.format(**called)
+    words = {name: getattr(test, name).format(**called) for name in ("lean_meaning", "estimates", "pairs")}
     few = "sample" if plan.n_rows < FEW_ROWS else "row"
     noun = estimate.sample.unit or (few if estimate.units is None else unit_name(estimate.units))
     return Wording(
@@ -386,7 +403,7 @@ def wording_of(
         feature=estimate.sample.feature or "feature",
         rule=RULES[plan.question.selection],
         side=SIDES[plan.question.side],
-        test=test._replace(direction=direction, effect=effect, lean_meaning=meaning, estimates=estimates),
+        test=test._replace(direction=direction, effect=effect, **words),
         rows=estimate.rows or NO_ROWS,
         row_names=row_names,
     )
