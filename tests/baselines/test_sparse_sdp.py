@@ -171,7 +171,7 @@ def test_objective_and_gradient() -> None:
     rng = np.random.default_rng(3)
     rows = rng.standard_t(3, (50, 8))
     certificate = SparseVariance(2)
-    objective = CertifiedVariance(rows, certificate)
+    objective = CertifiedVariance(rows, certificate.evaluate)
     w = rng.dirichlet(np.ones(50))
     evaluation = objective(w, math.inf)
     assert evaluation is not None
@@ -192,7 +192,7 @@ def test_objective_and_gradient() -> None:
 
 @pytest.mark.parametrize(("n", "gap"), [(600, 0.01), (100_000, 0.0019), (10**6, 0.0006)])
 def test_the_gap_stays_below_the_first_fall(n: int, gap: float) -> None:
-    assert CertifiedVariance(np.zeros((n, 1)), SparseVariance(1)).gap == pytest.approx(gap, rel=0.01)
+    assert CertifiedVariance(np.zeros((n, 1)), SparseVariance(1).evaluate).gap == pytest.approx(gap, rel=0.01)
 
 
 # Clipping.

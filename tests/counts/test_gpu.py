@@ -171,7 +171,7 @@ def test_a_device_that_is_full_is_said_in_one_line(cupy: Any, monkeypatch: pytes
     def full(*_: Any, **__: Any) -> Any:
         raise OutOfMemoryError("Out of memory allocating 8,000 bytes")
 
-    monkeypatch.setattr("sparsemean._kernels.gpu.add_counts", full)
+    monkeypatch.setattr("sparsemean._kernels.gpu.DeviceCounts.add", full)
     with pytest.raises(InputError, match="device must have enough memory: got Out of memory"):
         sm.sparse_mean(cupy.asarray(problem()))
 

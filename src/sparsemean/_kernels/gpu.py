@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsemean._kernels import NotFiniteError
-from sparsemean._util.records import CountArray, Counts, IntArray, Partition
+from sparsemean._util.records import CountArray, Counts, FloatArray, IntArray, Partition
 from sparsemean.errors import require
 
 if TYPE_CHECKING:
@@ -46,12 +46,9 @@ def count_signs(
 
     Raises ``NotFiniteError`` if any value is infinite, or NaN without ``missing``, or if a sum overflows.
     """
-    total = Counts.blank(partition, X.shape[1], missing=missing, xp=cupy())
-    bad = cupy().zeros(1, dtype=np.int32)
-    add_counts(X, DeviceBuckets(partition), total, bad, null=null, kind=kind)
-    if int(bad[0]):
-        raise NotFiniteError
-    return total.settled()
+    counting = DeviceCounts(partition, X.shape[1], null=null, missing=missing)
+    counting.add(X, kind=kind)
+    return counting.total()
 
 
 class DeviceBuckets:
@@ -74,45 +71,61 @@ class DeviceBuckets:
         return self.places[step]
 
 
-def add_counts(
-    X: ndarray,
-    buckets: DeviceBuckets,
-    total: Counts,
-    bad: ndarray,
-    *,
-    null: ndarray | None = None,
-    kind: str | None = None,
-    first_column: int = 0,
-) -> None:
-    """Add the counts of ``X`` to those of its columns in ``total``; ``bad`` is set where a sum is not finite.
+class DeviceCounts:
+    """Counters on the device, to which pieces are added; whether all is finite is asked at the end.
 
-    Nothing is waited for: the work is queued on the current stream.
+    ``null`` is taken from every row first, and with ``missing`` NaN is a value that is not there.
     """
-    d = X.shape[1]
-    kind = kind or X.dtype.name
-    size, width = X.dtype.itemsize, WIDTHS[kind]
-    step = X.strides[0]
-    assert X.strides[1] == size or d == 1, "rows are read as they lie"
-    vector = d % width == 0 and step % (width * size) == 0 and X.data.ptr % (width * size) == 0
-    count = kernel(
-        "count_signs", X.device.id, ("device.cuh", "count_signs.cu"), fused=null is None,
-        KIND=KINDS[kind], WIDTH=width, VECTOR=int(vector), DEPTH=buckets.depth, WANTED=buckets.wanted,
-        RUNS=int(buckets.offsets is not None), SHIFTED=int(null is not None), GAPS=int(total.missing is not None),
-        THREADS=THREADS, STAGES=STAGES,
-    )  # fmt: skip
-    blocks = -(-d // (THREADS * width))
-    splits = min(max(1, ENOUGH // blocks), -(-buckets.n_leaves // ROWS_AT_ONCE), 65_535)
-    at_once = -(-buckets.n_leaves // (splits * ROWS_AT_ONCE)) * ROWS_AT_ONCE
-    splits = -(-buckets.n_leaves // at_once)
-    count(
-        (blocks, splits), (THREADS,),
-        (
-            X, np.int64(d), np.int64(total.nearest.size), buckets.places_of(step), _pointer(buckets.offsets),
-            np.int32(buckets.n_leaves), np.int32(at_once), _pointer(null), _pointer(total.positive, first_column),
-            _pointer(total.negative, first_column), _pointer(total.nearest, first_column),
-            _pointer(total.present, first_column), _pointer(total.missing, first_column), bad,
-        ),
-    )  # fmt: skip
+
+    def __init__(
+        self, partition: Partition, d: int, *, null: FloatArray | ndarray | None = None, missing: bool = False
+    ) -> None:
+        xp = cupy()
+        self.partition, self.buckets = partition, DeviceBuckets(partition)
+        self.counts = Counts.blank(partition, d, missing=missing, xp=xp)
+        self.null = None if null is None else xp.asarray(null)
+        self.bad = xp.zeros(1, dtype=np.int32)
+
+    def add(self, X: ndarray, first: int = 0, partition: Partition | None = None, *, kind: str | None = None) -> None:
+        """Queue the counting of a piece, of columns from the ``first`` on; nothing is waited for.
+
+        Its rows have the buckets of ``partition``, if that is not the one of all rows.
+        """
+        total, buckets = self.counts, self.buckets
+        if partition not in (None, self.partition):
+            buckets = DeviceBuckets(partition)
+        d = X.shape[1]
+        null = None if self.null is None else self.null[first : first + d]
+        kind = kind or X.dtype.name
+        size, width = X.dtype.itemsize, WIDTHS[kind]
+        step = X.strides[0]
+        assert X.strides[1] == size or d == 1, "rows are read as they lie"
+        vector = d % width == 0 and step % (width * size) == 0 and X.data.ptr % (width * size) == 0
+        count = kernel(
+            "count_signs", X.device.id, ("device.cuh", "count_signs.cu"), fused=null is None,
+            KIND=KINDS[kind], WIDTH=width, VECTOR=int(vector), DEPTH=buckets.depth, WANTED=buckets.wanted,
+            RUNS=int(buckets.offsets is not None), SHIFTED=int(null is not None), GAPS=int(total.missing is not None),
+            THREADS=THREADS, STAGES=STAGES,
+        )  # fmt: skip
+        blocks = -(-d // (THREADS * width))
+        splits = min(max(1, ENOUGH // blocks), -(-buckets.n_leaves // ROWS_AT_ONCE), 65_535)
+        at_once = -(-buckets.n_leaves // (splits * ROWS_AT_ONCE)) * ROWS_AT_ONCE
+        splits = -(-buckets.n_leaves // at_once)
+        counters = total.positive, total.negative, total.nearest, total.present, total.missing
+        count(
+            (blocks, splits), (THREADS,),
+            (
+                X, np.int64(d), np.int64(total.nearest.size), buckets.places_of(step), _pointer(buckets.offsets),
+                np.int32(buckets.n_leaves), np.int32(at_once), _pointer(null),
+                *(_pointer(each, first) for each in counters), self.bad,
+            ),
+        )  # fmt: skip
+
+    def total(self) -> Counts:
+        """Return the counts of everything, once all of it is done."""
+        if int(self.bad[0]):
+            raise NotFiniteError
+        return self.counts.settled()
 
 
 def _pointer(array: ndarray | None, first: int = 0) -> np.uint64:

@@ -131,6 +131,12 @@ def nearest(number: int, period: int) -> int:
     return left - period if 2 * left > period else left
 
 
+@compiled(plain="itself")
+def product(x: float, y: float, u: float, v: float) -> tuple[float, float]:
+    """Return the parts of (x + iy)(u + iv)."""
+    return x * u - y * v, x * v + y * u
+
+
 @compiled()
 def fan(times: int, j: int, period: int, re: Array, im: Array) -> None:
     """Write exp(2πi·times·j/period) for j, j + 1, …, a lane each."""
@@ -139,7 +145,7 @@ def fan(times: int, j: int, period: int, re: Array, im: Array) -> None:
     x, y, c, s = math.cos(angle), math.sin(angle), math.cos(step), math.sin(step)
     for lane in range(LANES):
         re[lane], im[lane] = x, y
-        x, y = x * c - y * s, x * s + y * c
+        x, y = product(x, y, c, s)
 
 
 @compiled()
@@ -171,18 +177,13 @@ def turn(
             a = k if n1 <= n2 else A - k
             v = -w if ((n1 - a) & 1) & ((n2 - A + a) & 1) else w
             for lane in range(LANES):
-                x = b_re[lane] * e_re[lane] - b_im[lane] * e_im[lane]
-                y = b_re[lane] * e_im[lane] + b_im[lane] * e_re[lane]
+                x, y = product(b_re[lane], b_im[lane], e_re[lane], e_im[lane])
                 f_re[lane] += w * x
                 f_im[lane] += w * y
                 g_re[lane] += v * x
                 g_im[lane] += v * y
-                x = e_re[lane] * s_re[lane] - e_im[lane] * s_im[lane]
-                e_im[lane] = e_re[lane] * s_im[lane] + e_im[lane] * s_re[lane]
-                e_re[lane] = x
-                x = s_re[lane] * c[lane] - s_im[lane] * s[lane]
-                s_im[lane] = s_re[lane] * s[lane] + s_im[lane] * c[lane]
-                s_re[lane] = x
+                e_re[lane], e_im[lane] = product(e_re[lane], e_im[lane], s_re[lane], s_im[lane])
+                s_re[lane], s_im[lane] = product(s_re[lane], s_im[lane], c[lane], s[lane])
         if k < last:
             u, d = behind[k], ahead[k]
             shrink = (1.0 - d) / (1.0 - u)
@@ -192,22 +193,12 @@ def turn(
                 over = shrink / (down_re * down_re + down_im * down_im)
                 x = (up_re * down_re + up_im * down_im) * over
                 y = (up_im * down_re - up_re * down_im) * over
-                r = b_re[lane] * x - b_im[lane] * y
-                b_im[lane] = b_re[lane] * y + b_im[lane] * x
-                b_re[lane] = r
-                r = p_re[lane] * c[lane] + p_im[lane] * s[lane]
-                p_im[lane] = p_im[lane] * c[lane] - p_re[lane] * s[lane]
-                p_re[lane] = r
-                r = q_re[lane] * c[lane] - q_im[lane] * s[lane]
-                q_im[lane] = q_re[lane] * s[lane] + q_im[lane] * c[lane]
-                q_re[lane] = r
+                b_re[lane], b_im[lane] = product(b_re[lane], b_im[lane], x, y)
+                p_re[lane], p_im[lane] = product(p_re[lane], p_im[lane], c[lane], -s[lane])
+                q_re[lane], q_im[lane] = product(q_re[lane], q_im[lane], c[lane], s[lane])
     for lane in range(LANES):
-        x = lanes[0, lane] * f_re[lane] - lanes[1, lane] * f_im[lane]
-        lanes[1, lane] = lanes[0, lane] * f_im[lane] + lanes[1, lane] * f_re[lane]
-        lanes[0, lane] = x
-        x = lanes[2, lane] * g_re[lane] - lanes[3, lane] * g_im[lane]
-        lanes[3, lane] = lanes[2, lane] * g_im[lane] + lanes[3, lane] * g_re[lane]
-        lanes[2, lane] = x
+        lanes[0, lane], lanes[1, lane] = product(lanes[0, lane], lanes[1, lane], f_re[lane], f_im[lane])
+        lanes[2, lane], lanes[3, lane] = product(lanes[2, lane], lanes[3, lane], g_re[lane], g_im[lane])
 
 
 @compiled(plain="itself")
@@ -266,7 +257,7 @@ def summed(
         for lane in range(min(LANES, last + 1 - j)):
             i = j + lane
             c, s = lanes[4, lane], lanes[5, lane]
-            x, y = lanes[0, lane] * c - lanes[1, lane] * s, lanes[0, lane] * s + lanes[1, lane] * c
+            x, y = product(lanes[0, lane], lanes[1, lane], c, s)
             if band > 0:
                 u, v = majorant(i, band, rate)
                 if (
@@ -275,7 +266,7 @@ def summed(
                     u, v = divided(u, v, t, unit * i)
                 term = x * u - y * v
             else:
-                u, v = lanes[2, lane] * c - lanes[3, lane] * s, lanes[2, lane] * s + lanes[3, lane] * c
+                u, v = product(lanes[2, lane], lanes[3, lane], c, s)
                 if start & 1:
                     u, v = -u, -v
                 here, there = falling * lanes[6, lane], falling * lanes[7, lane]

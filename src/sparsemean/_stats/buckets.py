@@ -105,25 +105,20 @@ def assign_places(positions: IntArray, sizes: tuple[int, ...], *, units: IntArra
     order = np.argsort(positions, kind="stable")
     places = np.empty(n_units, dtype=np.intp)
     places[order] = np.arange(n_units)
-    unit_at = np.full(-(-n_units // BLOCK) * BLOCK, -1, dtype=np.intp)
-    unit_at[:n_units] = order
-    first_level = np.arange(n_units + 1)
-    if units is not None:
-        order = np.argsort(places[units], kind="stable")
-        first_level = np.append(np.flatnonzero(np.diff(places[units][order], prepend=-1)), units.size)
-    return Partition(
-        order=order,
-        levels=(first_level, *_levels_above(np.arange(n_units))),
-        sizes=tuple(1 << h for h in range(BLOCK.bit_length())),
-        wanted=tuple(size.bit_length() - 1 for size in sizes),
-        bucket_of_row=(places if units is None else places[units]) // min(sizes),
-        places=unit_at if units is None else None,
-    )
+    if units is None:
+        unit_at = np.full(-(-n_units // BLOCK) * BLOCK, -1, dtype=np.intp)
+        unit_at[:n_units] = order
+        return replace(_nested(order, np.arange(n_units + 1), np.arange(n_units), places, sizes), places=unit_at)
+    order = np.argsort(places[units], kind="stable")
+    first_level = np.append(np.flatnonzero(np.diff(places[units][order], prepend=-1)), units.size)
+    return _nested(order, first_level, np.arange(n_units), places[units], sizes)
 
 
-def _levels_above(bucket: IntArray) -> list[IntArray]:
-    """Return the offsets of all levels but the finest, given the rising numbers of the finest buckets."""
-    levels: list[IntArray] = []
+def _nested(
+    order: IntArray, first_level: IntArray, bucket: IntArray, finest: IntArray, sizes: tuple[int, ...]
+) -> Partition:
+    """Nest the buckets of ``sizes``, given the rising numbers of the finest ones, and the finest of each row."""
+    levels = [first_level]
     for _ in range(1, BLOCK.bit_length()):
         bucket = bucket // 2
         new = np.ones(bucket.size, dtype=bool)
@@ -131,7 +126,8 @@ def _levels_above(bucket: IntArray) -> list[IntArray]:
         first = np.flatnonzero(new)
         levels.append(np.append(first, bucket.size))
         bucket = bucket[first]
-    return levels
+    powers, wanted = tuple(1 << h for h in range(BLOCK.bit_length())), tuple(size.bit_length() - 1 for size in sizes)
+    return Partition(order, tuple(levels), powers, wanted, finest // min(sizes))
 
 
 def assign_ranges(ranges: Ranges, sealed: Ranges, sizes: tuple[int, ...], seed: int) -> Partition:
@@ -162,13 +158,7 @@ def assign_ranges(ranges: Ranges, sealed: Ranges, sizes: tuple[int, ...], seed: 
     bucket = BLOCK * group + np.arange(number.size) - start[group]
     places = np.empty(number.size, dtype=np.intp)
     places[order] = bucket
-    return Partition(
-        order=order,
-        levels=(np.arange(number.size + 1), *_levels_above(bucket)),
-        sizes=tuple(1 << h for h in range(BLOCK.bit_length())),
-        wanted=tuple(size.bit_length() - 1 for size in sizes),
-        bucket_of_row=places // min(sizes),
-    )
+    return _nested(order, np.arange(number.size + 1), bucket, places, sizes)
 
 
 def check_sizes(sizes: tuple[int, ...]) -> None:

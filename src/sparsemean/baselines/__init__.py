@@ -58,8 +58,6 @@ class MethodInfo:
         Time in terms of rows n and features d.
     reference : str
         Where it is from.
-    least_rows : int
-        Fewest rows it can work with.
     """
 
     name: str
@@ -68,7 +66,6 @@ class MethodInfo:
     assumes: str
     cost: str
     reference: str
-    least_rows: int
 
 
 class Baseline(Protocol):
@@ -113,13 +110,13 @@ class Baseline(Protocol):
 
 
 def baseline(
-    *, assumes: str, reference: str, told: tuple[str, ...] = (), cost: str = "n d", least_rows: int = 1
+    *, assumes: str, reference: str, told: tuple[str, ...] = (), cost: str = "n d"
 ) -> Callable[[Locate], Baseline]:
     """Turn a ``locate`` function into a baseline, which has its name and its docstring."""
 
     def made(locate: Locate) -> Baseline:
         text = inspect.cleandoc(locate.__doc__ or "")
-        facts = MethodInfo(locate.__name__, text.partition("\n")[0], told, assumes, cost, reference, least_rows)
+        facts = MethodInfo(locate.__name__, text.partition("\n")[0], told, assumes, cost, reference)
 
         tells = "progress" in inspect.signature(locate).parameters
 
@@ -195,9 +192,7 @@ def rows_of(X: object) -> FloatArray:
 
 
 def _check(facts: MethodInfo, rows: FloatArray, k: int | None) -> None:
-    n, d = rows.shape
-    if n < facts.least_rows:
-        raise InputError("X", f"have at least {facts.least_rows} rows for {facts.name}", n)
+    d = rows.shape[1]
     if k is None and "k" in facts.told:
         raise InputError("k", f"be given for {facts.name}, which must be told the sparsity", None)
     if k is not None:
@@ -245,7 +240,7 @@ def available() -> pd.DataFrame:
     rows = [
         {**asdict(method.facts), "told": ", ".join(method.facts.told) or "nothing"} for method in _methods().values()
     ]
-    return pd.DataFrame(rows).set_index("name").rename_axis("method").drop(columns="least_rows")
+    return pd.DataFrame(rows).set_index("name").rename_axis("method")
 
 
 def __getattr__(name: str) -> Baseline:

@@ -7,7 +7,6 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -160,12 +159,9 @@ PATIENCE, LEAST_FALL = 5, 0.005
 """The descent ends where so many moves together lowered the value by less than this share of it."""
 
 
-class Certificate(Protocol):
-    """Bounds of the variance along sparse directions, found from where the last ones were."""
-
-    def evaluate(self, S: FloatArray, *, gap: float, enough: float = math.inf) -> SparseBound:
-        """Return bounds within ``gap``, or wider ones once the lower reaches ``enough``."""
-        ...
+Certify = Callable[..., SparseBound]
+"""``certify(S, gap=…, enough=…)``: bounds of the variance along sparse directions within a gap, or wider ones once the
+lower reaches what is enough; found from where the last ones were."""
 
 
 class CertifiedVariance:
@@ -182,8 +178,8 @@ class CertifiedVariance:
         The widest relative gap that was left at weights that were accepted.
     """
 
-    def __init__(self, rows: FloatArray, certificate: Certificate, *, gap: float = GAP) -> None:
-        self.rows, self.certificate = rows, certificate
+    def __init__(self, rows: FloatArray, certify: Certify, *, gap: float = GAP) -> None:
+        self.rows, self.certify = rows, certify
         self.covariance = WeightedCovariance(rows)
         self.gap = min(gap, FIRST_FALL / math.sqrt(rows.shape[0]))
         self.widest = 0.0
@@ -193,9 +189,9 @@ class CertifiedVariance:
         S = self.covariance.at(w)
         # Refused once it is certain that less than half a gap could be won: bounds half a gap apart always tell.
         enough = (1 - self.gap / 2) * below
-        bound = self.certificate.evaluate(S, gap=self.gap, enough=enough)
+        bound = self.certify(S, gap=self.gap, enough=enough)
         if bound.lower < enough and not bound.upper < below:
-            bound = self.certificate.evaluate(S, gap=self.gap / 2, enough=enough)
+            bound = self.certify(S, gap=self.gap / 2, enough=enough)
         if not bound.upper < below:
             return None
         if bound.upper > 0:
@@ -291,7 +287,7 @@ def by_semidefinite_bound(
     clipped = clip_columns(X, contamination, k, rng=rng)
     if k == d:
         return lower_variance(clipped, contamination, TopEigenpair(clipped.rows))
-    objective = CertifiedVariance(clipped.rows, SparseVariance(k))
+    objective = CertifiedVariance(clipped.rows, SparseVariance(k).evaluate)
 
     def doubt() -> str:
         return _uncertain(objective.widest) if objective.widest > GAP else ""

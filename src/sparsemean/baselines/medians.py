@@ -93,9 +93,7 @@ def mean(X: FloatArray, _contamination: float, _k: int | None, _rng: np.random.G
 # The coordinate-wise median.
 
 
-@baseline(
-    assumes="median equal to the mean in every coordinate", cost="n d", reference="Huber 1964, Ann. Math. Stat. 35"
-)
+@baseline(assumes="median equal to the mean in every coordinate", reference="Huber 1964, Ann. Math. Stat. 35")
 def median(X: FloatArray, _contamination: float, _k: int | None, _rng: np.random.Generator) -> LocationEstimate:
     """Take the median of every coordinate: error of order ε√d under corruption.
 
@@ -113,7 +111,6 @@ def median(X: FloatArray, _contamination: float, _k: int | None, _rng: np.random
 @baseline(
     told=("ε",),
     assumes="finite variance; rows symmetric, or ε small",
-    cost="n d",
     reference="Tukey and McLaughlin 1963, Sankhyā A 25",
 )
 def trimmed_mean(X: FloatArray, contamination: float, _k: int | None, _rng: np.random.Generator) -> LocationEstimate:
@@ -144,7 +141,6 @@ BEND = 1.345
 
 @baseline(
     assumes="symmetric noise, or little of it beyond 1.345 standard deviations",
-    cost="n d",
     reference="Huber 1964, Ann. Math. Stat. 35",
 )
 def huber(X: FloatArray, _contamination: float, _k: int | None, _rng: np.random.Generator) -> LocationEstimate:
@@ -166,7 +162,6 @@ def huber(X: FloatArray, _contamination: float, _k: int | None, _rng: np.random.
 @baseline(
     told=("ε",),
     assumes="finite variance, not far above that of Gaussian noise with the same MAD",
-    cost="n d",
     reference="Catoni 2012, Ann. Inst. H. Poincaré Probab. Stat. 48",
 )
 def catoni(X: FloatArray, contamination: float, _k: int | None, _rng: np.random.Generator) -> LocationEstimate:
@@ -304,7 +299,6 @@ def _at_row(X: FloatArray, y: FloatArray, scale: float) -> FloatArray:
 @baseline(
     told=("ε",),
     assumes="finite variance",
-    cost="n d",
     reference="Nemirovski and Yudin 1983, Wiley; Alon, Matias and Szegedy 1999, J. Comput. Syst. Sci. 58",
 )
 def median_of_means(X: FloatArray, contamination: float, _k: int | None, rng: np.random.Generator) -> LocationEstimate:

@@ -301,7 +301,7 @@ def sparse_sos(
         unsolved = f"{certificate.unsolved} of {len(certificate.seen)} programs were not solved to {TOLERANCE:g}"
         return unsolved if certificate.unsolved else ""
 
-    objective = CertifiedVariance(clipped.rows, certificate)
+    objective = CertifiedVariance(clipped.rows, certificate.evaluate)
     return lower_variance(clipped, contamination, objective, doubt=doubt, progress=progress)
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,21 +22,6 @@ from sparsemean.studies.figures.sweeps import trials_folder
 
 if TYPE_CHECKING:
     import pandas as pd
-
-STYLE = """
-:root { color-scheme: light dark; --ink: #1a1a1a; --paper: #fff; --faint: #666; --rule: #ddd; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e6e6; --paper: #16181b; --faint: #a0a0a0; --rule: #3a3d42; } }
-body { max-width: 70rem; margin: 2rem auto; padding: 0 1rem; font: 16px/1.5 system-ui, sans-serif;
-  color: var(--ink); background: var(--paper); }
-h2 { margin-top: 2.5rem; border-top: 1px solid var(--rule); padding-top: 1rem; }
-img { width: 100%; height: auto; background: #fff; border-radius: 4px; }
-figure { margin: 1rem 0; } .faint { color: var(--faint); font-size: .9rem; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .2rem .7rem .2rem 0; text-align: right; border-bottom: 1px solid var(--rule); white-space: nowrap; }
-:is(th, td):first-child { text-align: left; }
-pre { overflow-x: auto; font-size: .8rem; } nav a { margin-right: 1rem; }
-"""
 
 FEW = 5
 """Trials below which a standard deviation says little."""
@@ -63,10 +49,11 @@ def write_page(options: Options) -> Report:
 
 def render(records: Sequence[Record], summary: published.Summary, options: Options, left_out: Sequence[str]) -> str:
     """Return the page, which needs nothing but itself."""
+    style = files("sparsemean.studies").joinpath("page.css").read_text(encoding="utf-8")
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">',
-        f"<title>The paper, reproduced</title><style>{STYLE}</style></head><body><main>",
+        f"<title>The paper, reproduced</title><style>{style}</style></head><body><main>",
         "<h1>The paper, reproduced</h1>",
         "<p>Figures of <cite>Sparse Mean Estimation in Adversarial Settings via Incremental Learning</cite> "
         "(Ma, Chen, He, Fattahi, Hu 2023), run again. Dashed: the published points. Solid: run here.</p>",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Protocol, cast
+from typing import cast
 
 from sparsemean._cli.benchmarks.timing import Row, forget
 from sparsemean._util.checks import integer
@@ -16,14 +16,8 @@ __all__ = ["Row", "available", "run"]
 QUICK_REPEAT = 3
 
 
-class Case(Protocol):
-    """A benchmark."""
-
-    def __call__(self, *, quick: bool, repeat: int) -> Iterator[Row]:
-        """Yield the rows as they are measured; ``quick`` takes smaller shapes."""
-        ...  # pragma: no cover
-
-
+Case = Callable[..., Iterator[Row]]
+"""A benchmark: ``case(quick=…, repeat=…)`` yields the rows as they are measured; ``quick`` takes smaller shapes."""
 CASES = {
     "against_median": "speed.against_median",
     "certified_fit": "speed.certified_fit",

@@ -62,11 +62,11 @@ def _counted(kind: str, n: int, d: int, bar: float | None, repeat: int) -> Row:
     X = _drawn(kind, n, d)
     values = as_table(X).source.values  # type: ignore[attr-defined]
     partition = assign_block_buckets(n, SIZES, 0)
-    dealt = gpu.DeviceBuckets(partition)
+    counting = gpu.DeviceCounts(partition, d)
 
     def count() -> None:
-        total, bad = Counts.blank(partition, d, xp=gpu.cupy()), gpu.cupy().zeros(1, dtype=np.int32)
-        gpu.add_counts(values, dealt, total, bad, kind=kind)
+        counting.counts = Counts.blank(partition, d, xp=gpu.cupy())
+        counting.add(values, kind=kind)
 
     passed, plain = _device_times(count, partial(X.mean, 0), repeat=5 * repeat)
     rate = n * d * X.element_size() / 1e12

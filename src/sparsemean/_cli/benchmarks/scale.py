@@ -7,7 +7,7 @@ import pickle
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -50,11 +50,6 @@ def workers() -> Iterator[Client]:
         yield client
 
 
-def here(path: str) -> Estimate:
-    """Fit the file in this process, without judging rows."""
-    return fit(open_file(Path(path)), refine=None, screen_rows=False, random_state=0)
-
-
 def there(path: str) -> Estimate:
     """Fit the file by the workers of the current client, without judging rows."""
     table = spread(open_file(Path(path)), Path(path), NOTHING)
@@ -70,7 +65,7 @@ def times(path: str, repeat: int) -> tuple[float, float, float, float]:
     alone, spread_out, started, peak = [], [], [], 0
     for _ in range(repeat):
         began = time.perf_counter()
-        expected = here(path)
+        expected = files.certified_fit(Path(path))
         alone.append(time.perf_counter() - began)
         began = time.perf_counter()
         with workers() as client:
@@ -308,18 +303,20 @@ def concluded(counts: Counts, n_rows: int) -> None:
 def concluding(n_rows: int, d: int) -> tuple[float, float]:
     """Return the seconds and the megabytes that it takes to conclude; for a process of its own."""
     concluded(made(1000, 640).counts, 640)  # loads what is needed
-    counts = made(d, n_rows).counts
-    began = time.perf_counter()
-    above = timing.peak_above(lambda: concluded(counts, n_rows))
-    return time.perf_counter() - began, above
+    return taken(partial(concluded, made(d, n_rows).counts, n_rows))
 
 
 def dealing(n_rows: int) -> tuple[float, float]:
     """Return the seconds and the megabytes that it takes to deal rows; for a process of its own."""
     from sparsemean._stats.buckets import assign_block_buckets
 
+    return taken(partial(assign_block_buckets, n_rows, SIZES, 0))
+
+
+def taken(work: Callable[[], object]) -> tuple[float, float]:
+    """Return the seconds and the megabytes that something takes."""
     began = time.perf_counter()
-    above = timing.peak_above(lambda: assign_block_buckets(n_rows, SIZES, 0))
+    above = timing.peak_above(work)
     return time.perf_counter() - began, above
 
 

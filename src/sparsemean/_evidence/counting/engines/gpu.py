@@ -59,7 +59,7 @@ class GpuEngine(engines.Engine):
         """Send pieces to the device and count them there."""
         n, d = source.shape
         n_threads = count_threads(self.n_jobs) if self.n_jobs is not None else min(count_threads(None), MOST_THREADS)
-        adding = Adding(spec, d)
+        counting = gpu.DeviceCounts(spec.partition, d, null=spec.null, missing=spec.skip_missing)
         kept = None if keep is None else np.empty((n, keep.size), order="F")
         gpu.cupy().cuda.get_current_stream().synchronize()  # counters are ready before other streams add to them
         with Sending(*_room(source, n_threads), n_threads) as sending:
@@ -68,9 +68,9 @@ class GpuEngine(engines.Engine):
                 width = sending.room // (_kind_of(piece.values.dtype).itemsize * piece.values.shape[0])
                 for columns, values in engines.dense_parts(piece.values, width):
                     first = piece.first_column + columns.start
-                    sending.send(values, partial(adding.add, first_column=first, partition=piece.partition))
+                    sending.send(values, partial(counting.add, first=first, partition=piece.partition))
                 self.done(piece.done)
-        return adding.total(), kept
+        return counting.total(), kept
 
     def influence_sums(
         self, table: Table, spec: influence.InfluenceSpec, *, rows: engines.Mask | None = None
@@ -153,35 +153,11 @@ def _count_resident(source: DeviceArray, spec: BucketSpec) -> Counts:
     xp, values = gpu.cupy(), source.values
     with xp.cuda.Device(values.device.id):
         if source.kind in gpu.KINDS and values.strides[1] == values.itemsize:
-            null = None if spec.null is None else xp.asarray(spec.null)
-            return gpu.count_signs(values, spec.partition, null=null, missing=spec.skip_missing, kind=source.kind)
-        adding = Adding(spec, source.shape[1])
+            return gpu.count_signs(values, spec.partition, null=spec.null, missing=spec.skip_missing, kind=source.kind)
+        counting = gpu.DeviceCounts(spec.partition, source.shape[1], null=spec.null, missing=spec.skip_missing)
         for columns, block in _floats(source, _kind_of(source.dtype)):
-            adding.add(block, columns.start)
-        return adding.total()
-
-
-class Adding:
-    """Counters on the device, to which pieces are added; whether all is finite is asked at the end."""
-
-    def __init__(self, spec: BucketSpec, d: int) -> None:
-        xp = gpu.cupy()
-        self.partition, self.buckets = spec.partition, gpu.DeviceBuckets(spec.partition)
-        self.counts = Counts.blank(spec.partition, d, missing=spec.skip_missing, xp=xp)
-        self.null = None if spec.null is None else xp.asarray(spec.null)
-        self.bad = xp.zeros(1, dtype=np.int32)
-
-    def add(self, X: ndarray, first_column: int, partition: Partition | None = None) -> None:
-        """Queue the counting of a piece, with the buckets of ``partition`` if that is not the one of all rows."""
-        buckets = self.buckets if partition in (None, self.partition) else gpu.DeviceBuckets(partition)
-        null = None if self.null is None else self.null[first_column : first_column + X.shape[1]]
-        gpu.add_counts(X, buckets, self.counts, self.bad, null=null, first_column=first_column)
-
-    def total(self) -> Counts:
-        """Return the counts of everything, once all of it is done."""
-        if int(self.bad[0]):
-            raise NotFiniteError
-        return self.counts.settled()
+            counting.add(block, columns.start)
+        return counting.total()
 
 
 def _pieces(source: Source, partition: Partition, room: int) -> Iterator[engines.Piece]:
