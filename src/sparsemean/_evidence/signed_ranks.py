@@ -286,7 +286,7 @@ class SignedRankEvidence(OfRows):
 def of_levels(
     levels: list[FloatArray], wanted: Sequence[int], plan: Plan, *, selected: Flags, error: float
 ) -> tuple[FloatArray, Flags]:
-    """Return the null values that the test of a plan does not reject, as two rows; the first level and wanted ones are sorted.
+    """Return the null values that the test of a plan does not reject, as two rows; wanted levels, the first too, are sorted.
 
     Of one side the other end is infinite. Where a test leaves out zeros and these are at least a tenth of all, an
     interval of all values would be about another centre than the test, and often hold zero beside a test that rejects

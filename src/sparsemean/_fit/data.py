@@ -30,14 +30,15 @@ if TYPE_CHECKING:
 
 SPREAD = 500_000
 """Rows of a dask array beyond which columns stay with the workers: 32 of them, which judge rows, would be 128 MB."""
-RANKED_AT_ONCE = 32
-"""Columns that a thread ranks together: their values stay near."""
+RANKED_AT_ONCE, LEAST_AT_ONCE = 250_000, 16
+"""Values, and columns, that a thread ranks together: they stay near."""
 
 
-def one_valued(source: Source, columns: IntArray) -> IntArray:
-    """Return which of ``columns`` hold one value only."""
+def one_valued(source: Source, columns: IntArray, rows: IntArray | None = None) -> IntArray:
+    """Return which of ``columns`` hold one value only, in some rows."""
     found = [columns[:0]]
     for piece, values in source.takes_of(columns):
+        values = values if rows is None else values[rows]
         found.append(piece[np.fmin.reduce(values) == np.fmax.reduce(values)])
     return np.concatenate(found)
 
@@ -60,8 +61,10 @@ class RowReader:
 
         rows = np.arange(*at.indices(self.shape[0])) if isinstance(at, slice) else at
         values = self.data.values(self.columns, gather(self.values, rows, self.columns))
-        with np.errstate(over="ignore"):  # what is too far is infinite, and judged so
-            return values if self.about is None else values - self.about
+        if self.about is not None:
+            with np.errstate(over="ignore"):  # what is too far is infinite, and judged so
+                values -= self.about
+        return values
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -183,6 +186,7 @@ class FitData:
         found, native = [rank_sums(np.empty((self.plan.n_units, 0)), caps)], self.source.native
         plain = native is None or self.units is not None or self.buckets.null is not None or plainly(native.size)
         options = {"keep_zeros": keep_zeros, "precision": precision}
+        at_once = max(LEAST_AT_ONCE, RANKED_AT_ONCE // self.plan.n_rows)
 
         def ranked(part: IntArray) -> RankSums:
             from sparsemean._kernels.columns import turned
@@ -192,7 +196,7 @@ class FitData:
             return rank_sums(values if self.chosen is None else values[self.chosen], caps, **options)
 
         if not plain:
-            tasks = [partial(ranked, columns[part]) for part in cut(columns.size, RANKED_AT_ONCE)]
+            tasks = [partial(ranked, columns[part]) for part in cut(columns.size, at_once)]
             found += each(operator.call, tasks, count_threads(self.n_jobs))
         for piece in self.source.taken_together(columns) if plain else ():
             values = self.values(piece) if self.chosen is None else self.values(piece)[self.chosen]
@@ -201,7 +205,7 @@ class FitData:
                     rank_sums, values[:, part], caps, **options,
                     subtracted=None if self.buckets.null is None else self.buckets.null[piece[part]],
                 )
-                for part in cut(piece.size, RANKED_AT_ONCE)
+                for part in cut(piece.size, at_once)
             ]  # fmt: skip
             found += each(operator.call, tasks, count_threads(self.n_jobs))
         return RankSums(*(np.concatenate(parts, axis=-1) for parts in zip(*found, strict=True)))

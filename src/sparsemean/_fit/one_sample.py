@@ -186,11 +186,7 @@ class Centres(OneSample):
         decision, published = self.decision, data.plan.question.selection == "paper"
         last = decision.last
         looked_at = decision.support if published else on_host(namespace(last).flatnonzero(last >= 0))
-        buckets, (positive, negative) = self.counts.buckets(0), (self.counts.positive[0], self.counts.negative[0])
-        buckets = buckets if isinstance(buckets, int) else take(buckets, looked_at)
-        signs_of = np.maximum(take(positive, looked_at), take(negative, looked_at))
-        # Buckets of a column that holds one value have one sign, or none.
-        constant = one_valued(data.source, looked_at[(signs_of == buckets) | (signs_of == 0)])
+        constant = _constant(data, self.counts, looked_at)
         decision = decision if published else decision.without(constant)
         return decision, replace(_support_values(data, decision.support, self.counts), constant=constant)
 
@@ -208,8 +204,8 @@ class Centres(OneSample):
 
     def uncertified(
         self, data: FitData, rows: ScreeningResult, decision: Decision, progress: Progress | None
-    ) -> Uncertified:
-        """Look for features that only the rows left after screening show."""
+    ) -> tuple[Uncertified, int]:
+        """Look for features that only the rows left after screening show; return how many these select, too."""
         kept, plan = rows.kept, data.plan
         n_rows = kept.size if data.units is None else int(np.isin(data.units, kept).sum())
         options = {**(self.options or {}), "contamination": 0.0 if plan.auto else rows.share(plan)}
@@ -221,9 +217,22 @@ class Centres(OneSample):
         of_kept, _ = infer(subset, counts)
         if plan.question.selection == "paper":
             of_kept = paper_support(subset, counts, of_kept)
-        features = np.setdiff1d(on_host(of_kept.support), np.concatenate((decision.support, decision.skipped)))
+        found = on_host(of_kept.support)
+        features = np.setdiff1d(found, np.concatenate((decision.support, decision.skipped)))
         located = locate_features(data, rows, features, method=self.method)
-        return Uncertified(features, located.mean + data.offset(features), take(of_kept.p_adjusted, features))
+        shown = Uncertified(features, located.mean + data.offset(features), take(of_kept.p_adjusted, features))
+        return shown, int(found.size - _constant(subset, counts, found).size)
+
+
+def _constant(data: FitData, counts: Counts, columns: IntArray) -> IntArray:
+    """Return which columns hold one value only in the rows that are looked at."""
+    buckets, (positive, negative) = counts.buckets(0), (counts.positive[0], counts.negative[0])
+    buckets = buckets if isinstance(buckets, int) else take(buckets, columns)
+    signs_of, rows = np.maximum(take(positive, columns), take(negative, columns)), data.chosen
+    if rows is not None and data.units is not None:
+        rows = np.flatnonzero(np.isin(data.units, rows))
+    # Buckets of a column that holds one value have one sign, or none.
+    return one_valued(data.source, columns[(signs_of == buckets) | (signs_of == 0)], rows)
 
 
 def infer(data: FitData, counts: Counts, progress: Progress | None = None) -> tuple[Decision, FitData]:

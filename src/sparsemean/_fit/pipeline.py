@@ -66,8 +66,8 @@ class OneSample(ABC):
 
     def uncertified(
         self, data: FitData, rows: ScreeningResult, decision: Decision, progress: Progress | None
-    ) -> Uncertified | None:
-        """Return features that only the rows left after screening show, where some were rejected."""
+    ) -> tuple[Uncertified, int] | None:
+        """Return features that only the rows left show, where some were rejected, and how many these select."""
         del data, rows, decision, progress
         return None
 
@@ -144,22 +144,25 @@ class OneSample(ABC):
             # All were rejected, though their p may be above that error where columns of one value were, too.
             mean[at], ends[at, 0], ends[at, 1] = signs_of_pairs(data, at, error, np.zeros(plan.n_features))
             measure[at] = PAIRS
-        uncertified = None
+        left = None
         if self.options is not None and planning.MIN_ROWS <= rows.kept.size < plan.n_units:
-            uncertified = self.uncertified(data, rows, decision, recounting)
+            left = self.uncertified(data, rows, decision, recounting)
         sample = Sample(units=data.units, bucket_of_row=None if self.test else data.buckets.partition.bucket_of_row)
         if data.against is not None:
             sample = Sample(y=data.against.y, y_name=data.against.name, strata=data.against.strata)
-        return build_estimate(
+        found = build_estimate(
             plan, decision, table=table, began=began, notes=notes, values=(mean, ends, measure),
             status={
                 "screening": rows.how, "refinement": located.how, "iterations": located.iterations,
                 "converged": located.converged,
             },
-            seed=data.seed, rows=rows.rows, uncertified=uncertified,
+            seed=data.seed, rows=rows.rows, uncertified=None if left is None else left[0],
             skewed=skewed, checksum=table.source.early_checksum(support), sample=sample, counts=self.counts,
             strength=self.beta, mean_test=self.test,
         )  # fmt: skip
+        if left is not None and plan.auto:  # what `without_suspects` selects, which a verdict need not fit again
+            vars(found)["_without"] = [left[1]]
+        return found
 
 
 def signs_of_pairs(data: FitData, columns: IntArray, error: float, p_values: FloatArray) -> FloatArray:

@@ -12,7 +12,7 @@ from sparsemean._evidence.counting.engines import Progress
 from sparsemean._fit.data import FitData, Values
 from sparsemean._fit.refinement import Refinement, refined, with_workers
 from sparsemean._stats import assumptions, directions, factors, row_scores
-from sparsemean._stats.arrays import fillna, medians, near, on_device, on_host, spread_over, take
+from sparsemean._stats.arrays import fillna, medians, near, on_device, on_host, some_rows, spread_over, take
 from sparsemean._stats.assumptions import SortKeys, skew_flags
 from sparsemean._stats.decision import Decision, MaxT, adjusted_by_holm
 from sparsemean._stats.planning import MOST_ALLOWED
@@ -145,12 +145,15 @@ def screen_first(data: FitData, decision: Decision, counts: Counts | None) -> Sc
         columns = np.union1d(columns, np.flatnonzero((p < WEAK) & (adjusted > question.level)))
         most = min(row_scores.AGREEING, max(row_scores.LEAST_COLUMNS, row_scores.MOST_VALUES // data.plan.n_rows))
         columns = np.sort(columns[np.argsort(log_p[columns], kind="stable")[:most]])
-    data = data.keep(np.union1d(support, columns))
-    for some in data.source.taken_together(support):
-        mean[some] = medians(data.rows_of(some)[:])
+    judged = _some_of(data, support)  # where bad rows are many, all columns may be on the support
+    sampled = row_scores.screening_columns(data.table.shape, screen_rows=question.screen_rows)
+    known = np.union1d(judged, np.intersect1d(support, sampled, assume_unique=True))
+    data = data.keep(np.union1d(known, columns))
+    for some in data.source.taken_together(known):
+        mean[some] = medians(data.rows_of(some)[some_rows(data.plan.n_units, known.size)])
     rows = screen(data, support, about=mean)
     rows = replace(rows, columns=np.setdiff1d(rows.columns, np.union1d(support, decision.support)))
-    rows = screen_on_support(data, rows, support, mean=mean if data.buckets.null is None else mean + data.buckets.null)
+    rows = screen_on_support(data, rows, judged, mean=mean if data.buckets.null is None else mean + data.buckets.null)
     if not columns.size:
         return rows
     count, speaking = row_scores.unnamed_rows(on_host(data.rows_of(columns)[:])[rows.kept])
@@ -163,12 +166,17 @@ def screen_on_support(
     """Judge the rows that are left by the support as well, about the means there; scores only grow."""
     if not data.plan.question.screen_rows or not support.size:
         return before
-    most = max(row_scores.LEAST_COLUMNS, MOST_JUDGED // data.plan.n_rows) if data.spread else row_scores.MOST_COLUMNS
-    support = spread_over(support, most)
+    support = _some_of(data, support)
     about = mean[support] - data.offset(support)
     clip = min(ON_SUPPORT, ALONE * row_scores.limit(before.kept.size))
     table = _standardized(data, support, about=about, kept=before.kept, clip=clip)
     return _judged_by(data, before, table, where="on the support itself")
+
+
+def _some_of(data: FitData, support: IntArray) -> IntArray:
+    """Return the columns of a support that rows are judged by: as many as off it, evenly spread."""
+    values = MOST_JUDGED if data.spread else row_scores.MOST_VALUES
+    return spread_over(support, min(row_scores.MOST_COLUMNS, max(row_scores.LEAST_COLUMNS, values // data.plan.n_rows)))
 
 
 def flag_skewed(data: FitData, screening: ScreeningResult, support: IntArray) -> IntArray:

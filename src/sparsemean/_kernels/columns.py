@@ -17,7 +17,7 @@ from sparsemean._util.records import FloatArray, IntArray, Partition
 
 TILE = 16
 """Columns, and rows, that are read together: neighbours share cache lines, each is written to a line of its own."""
-DEEP, LINE = 32, 8
+DEEP, LINE = 8, 8
 """Rows that are read before they are turned, and the doubles of a cache line."""
 TURNED_AT_ONCE = 250_000
 """Values of some columns that are copied before their bucket means are taken: two megabytes."""
@@ -196,16 +196,26 @@ def _sum_column(
 @compiled()
 def turn(memory: Array, start: int, step: int, across: int, columns: Array, out: Array) -> None:
     """Write some columns of all rows into rows of ``out``: a few rows are read along memory at a time."""
-    n = out.shape[1]
-    some = np.empty((DEEP, columns.size + LINE))
+    n, first = out.shape[1], columns[0]
+    together = across == 1 and columns[columns.size - 1] - first == columns.size - 1
+    some = np.empty((DEEP, columns.size + LINE), memory.dtype)
     for top in range(0, n, DEEP):
         deep = min(DEEP, n - top)
         for i in range(deep):
             at, row = start + (top + i) * step, some[i]
+            if together:  # in vectors
+                values = memory[at + first : at + first + columns.size]
+                for c in range(values.size):
+                    row[c] = values[c]
+                continue
             for c in range(columns.size):
-                row[c] = np.float64(memory[np.uintp(at + columns[c] * across)])
+                row[c] = memory[np.uintp(at + columns[c] * across)]
         for c in range(columns.size):
             column = out[c]
+            if deep == DEEP:
+                for i in range(DEEP):
+                    column[top + i] = some[i, c]
+                continue
             for i in range(deep):
                 column[top + i] = some[i, c]
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._kernels.compiling import plainly
+from sparsemean._kernels.memory_layout import is_native
 from sparsemean._util.records import FloatArray, IntArray
 
 DEVICE = "cupy"
@@ -188,9 +190,12 @@ def medians(x: FloatArray) -> FloatArray:
     if on_device(x):  # without gaps
         ordered, n = namespace(x).sort(x, axis=0), x.shape[0]
         return np.asarray(on_host(0.5 * ordered[(n - 1) // 2] + 0.5 * ordered[n // 2]))
-    with np.errstate(over="ignore", invalid="ignore"):
-        found = np.asarray(np.median(x, axis=0))
-    return found if np.isfinite(found).all() else medians_sorted(sort_columns(x))
+    rows = turned(x)
+    if not rows.shape[1] or np.isnan(rows.max(initial=0.0)):
+        return medians_sorted(sort_columns(x))
+    half = rows.shape[1] // 2
+    rows.partition(half, axis=1)
+    return rows[:, half].copy() if rows.shape[1] % 2 else _halfway(rows[:, :half].max(axis=1), rows[:, half])
 
 
 def middle(x: npt.NDArray[Float]) -> npt.NDArray[Float]:
@@ -224,9 +229,18 @@ def sort_columns(x: FloatArray) -> FloatArray:
     array([[ 1.,  2.],
            [ 3., nan]])
     """
-    rows = x.T.copy(order="C")
+    rows = turned(x)
     rows.sort(axis=1)
     return rows.T
+
+
+def turned(x: npt.NDArray[Float]) -> npt.NDArray[Float]:
+    """Return a copy of the columns of ``x``, each along memory: of many values a few rows are turned at a time."""
+    if plainly(x.size) or not is_native(x):
+        return x.T.copy(order="C")
+    from sparsemean._kernels.columns import turned
+
+    return np.asarray(turned(x, np.arange(x.shape[1])).T)
 
 
 def present_sorted(ordered: FloatArray) -> IntArray:
@@ -278,7 +292,8 @@ def scales(values: npt.NDArray[Float], step: int) -> FloatArray:
     if on_device(values):
         ordered = namespace(values).sort(abs(values[::step]), axis=0)
         return np.asarray(on_host(ordered[ordered.shape[0] // 2]))
-    sizes = np.abs(values[::step].T, order="C")  # long rows: five times as fast as a median down the columns
+    sizes = turned(values[::step])  # long rows: five times as fast as a median down the columns
+    np.abs(sizes, out=sizes)
     if np.isnan(sizes.max(initial=0.0)):
         sizes.sort(axis=1)  # NaN goes to the end
         return np.asarray(sizes[np.arange(sizes.shape[0]), np.count_nonzero(~np.isnan(sizes), axis=1) // 2])

@@ -89,7 +89,7 @@ def neighbour_z(x: FloatArray) -> float:
         whole = (x > 0).astype(np.float32) - (x < 0)
         mean = on_host(xp.ones(n, dtype=np.float32) @ whole).astype(np.float64) / n
         of_next, squares = (xp.einsum("ij,ij->i", whole[: len(other)], other) for other in (whole[1:], whole))
-        along = whole.astype(np.float64) @ near(x, mean)
+        along = xp.einsum("ij,j->i", whole, near(x, mean))
         products, of_next, squares, along = on_host((whole.T @ whole, of_next, squares, along))
         length = float(mean @ mean)
         of_next, squares = of_next - along[:-1] - along[1:] + length, squares - 2 * along + length

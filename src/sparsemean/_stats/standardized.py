@@ -33,8 +33,8 @@ NONZERO = 10
 """Values other than zero that tell the scale of a column which is mostly zero, at least."""
 HUGE = 1e18
 """In median sizes of a column: squares of more would not be finite in single precision."""
-BLOCK_VALUES = 1_000_000
-"""Values of a block, about: 4 MB, so that what is made of one stays near."""
+BLOCK_VALUES = 250_000
+"""Values of a block, about: a megabyte, so that what is made of one stays near."""
 FOR_SCALE_OF_ROWS = 128
 """Columns that tell the size of a row, about."""
 INNER = 3.0
