@@ -201,6 +201,28 @@ def of_groups() -> Cases:
         yield f"pairs {side} {share}", lambda o=options: paired(**o)
 
 
+def of_trends() -> Cases:
+    """Trends: rules, sides, ties of values and of y, strata, gaps, bad rows."""
+    for rule, side in product(RULES, SIDES):
+        yield f"trend {rule} {side}", lambda o={"selection": rule, "alternative": side}: trend(**o)
+    for law, levels, share in product(("normal", "t", "zeros", "ties"), (4, 1000), ("auto", 0.0, 0.02)):
+        yield f"trend {law} {levels} {share}", lambda o=(law, levels, share): trend(*o[:2], contamination=o[2])
+    for share in ("auto", 0.02):
+        yield f"trend strata {share}", lambda s=share: trend(strata=np.arange(160) % 3, contamination=s)
+        yield f"trend gaps {share}", lambda s=share: trend(missing="omit", contamination=s)
+        yield f"trend bad {share}", lambda s=share: trend(bad=6, contamination=s)
+
+
+def trend(law: str = "normal", levels: int = 4, bad: int = 0, strata: Any = None, **options: Any) -> Any:
+    rng = np.random.default_rng(5)
+    y = rng.integers(0, levels, 160) * (4.0 / levels)
+    X = noise(law, rng, (160, 24))
+    X[:, :6] += y[:, np.newaxis] * np.array([1.0, -1.0, 0.7, -0.7, 2.0, -2.0])
+    X[:bad] -= 6.0
+    X = with_gaps(X) if options.get("missing") == "omit" else X
+    return sm.SparseTrend(**options).fit(X, y, strata=strata).result_
+
+
 def paired(**options: Any) -> Any:
     X, y = groups(sizes=(200, 200))
     pairs = np.empty(400, dtype=int)
@@ -285,7 +307,7 @@ def again() -> Cases:
 def cases() -> dict[str, Callable[[], Any]]:
     """Return all of them by name."""
     found: dict[str, Callable[[], Any]] = {}
-    for part in (of_one_sample, of_means, of_groups, of_engines, again):
+    for part in (of_one_sample, of_means, of_groups, of_trends, of_engines, again):
         for name, call in part():
             assert name not in found, name
             found[name] = call

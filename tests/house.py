@@ -31,7 +31,7 @@ NO_CODE = {
 }  # fmt: skip
 EVIDENCE = {
     "Evidence", "OfRows", "SlackEvidence", "SignedRankEvidence", "RankEvidence", "RankTest", "MeanContrast",
-    "GroupTest", "SignTestNull", "InfluenceNull",
+    "GroupTest", "SignTestNull", "InfluenceNull", "TrendEvidence",
 }  # fmt: skip
 """Kinds of evidence, and what they are made of."""
 GRANTED = {"lines of code": 2700, "lines of code, core": 2700, "files": 12, "files, core": 12}

@@ -13,7 +13,7 @@ PAGE = (ROOT / "docs" / "guarantees.md").read_text(encoding="utf-8")
 ROOMS = {
     "_stats": ("nulls", "signed_ranks", "group_ranks", "maxt"),
     "_kernels": ("rank_tails", "rank_transforms", "tied_tails"),
-    "_evidence": ("ranks", "worst_case", "common_values", "signed_ranks", "means"),
+    "_evidence": ("ranks", "worst_case", "common_values", "signed_ranks", "means", "trend"),
 }
 PARTS = {
     "_kernels/rank_tails.py": {"log_tail", "log_normal"},
@@ -21,7 +21,7 @@ PARTS = {
 """Parts of a step that has a row: by which tails are put together, or that nothing is selected by."""
 MADE = re.compile(
     r"log_\w*(tails?|p|bounds?|normal|transformed)|\w*slack\w*|most_(bad|moved)|\w*_bound|bound|rare_\w+|step_down|fisher"
-    r"|critical_sums|larger_side|label_is_asked|by_pairs|least_evidence|SignTestNull|WorstCaseNull|CommonValues"
+    r"|critical_sums|larger_side|label_is_asked|by_pairs|least_evidence|SignTestNull|WorstCaseNull|CommonValues|TrendEvidence|Sizes|slope"
 )
 """Names of what makes, or bounds, a p-value."""
 
