@@ -211,5 +211,5 @@ def test_the_command_line_marks_centres(tmp_path: Path, capsys: pytest.CaptureFi
         run("fit", tmp_path / "x.npy")
         shown = capsys.readouterr().out
         assert sum("* " in line for line in shown.splitlines() if line[:1].isdigit()) == marks
-        assert ("* a centre, not a mean: the target “mean” is about means" in shown) == bool(marks)
+        assert ('* a centre, not a mean: target="mean" tests means' in shown) == bool(marks)
         assert max(map(len, shown.splitlines())) <= 80

@@ -78,7 +78,7 @@ def demo() -> None:
 # ``sparsemean plan``.
 
 
-@click.command("plan", short_help="What so many rows and columns can show.")
+@click.command("plan", short_help="What a number of rows and columns can show.")
 @click.argument("numbers", type=int, nargs=-1, required=True, metavar="[N] D")
 @click.option(
     "--two-groups", type=int, nargs=2, metavar="N0 N1", help="Rows of a reference and of a label; then N is left out."

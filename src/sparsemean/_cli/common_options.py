@@ -118,12 +118,13 @@ def report(
         # Where a character may have no code JSON escapes all but plain letters.
         echo(text if encoding.startswith("utf") else json.dumps(json.loads(text), indent=2))
         return
-    tests, width = tests_of(estimate), min(WIDTH, shutil.get_terminal_size().columns)
+    tests, width, said = tests_of(estimate), min(WIDTH, shutil.get_terminal_size().columns), summary.notes(estimate)
     seed = f"Seed {tests[0].seed}; " if seed_decides(tests[0]) else ""
     lines = [
         heading(estimate, title),
         *summary.verdict_and_table(estimate, most=SHOWN, width=width, rest=ALL_OF_THEM),
-        *(summary.wrap(note, width) for note in summary.notes(estimate)),
+        *(summary.wrap(note, width) for note in (said[: summary.NOTED] if more else said)),
+        *([f"{left} more with -v."] if (left := len(said) - summary.NOTED) > 0 and more else []),
         f"{seed}{seconds:.2f} s in all, {tests[-1].status.seconds:.2f} s for the fit.",
         *([more] if more else []),
     ]

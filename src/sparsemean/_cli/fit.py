@@ -79,8 +79,8 @@ NEARLY_ALL, MANY = 0.8, 10
 @click.option("--scale", type=float, default=None, help="Bound of the standard deviation, for --target mean.")
 @click.option("--missing", default="raise", show_default=True, help="raise, or omit: use what is present.")
 @common_options.share_option(
-    "Share of bad rows, of each group with --group; 5%,10%: of the reference and of the others; auto: as many "
-    "as look bad."
+    "Share of bad rows, of each group with --group; 5%,10%: of the reference and of the others; auto: the "
+    "suspicious rows."
 )
 @common_options.level_option()
 @click.option("--selection", default="fwer", show_default=True, help="fwer, fdr, fdr_by, maxt or paper.")
@@ -128,7 +128,8 @@ def fit_command(
     """Select the features of FILE whose mean is not zero, or differs by --group.
 
     Rows are observations, columns are features. Every selected feature comes
-    with an interval, an adjusted p-value and the share of bad rows it survives.
+    with an interval, an adjusted p-value and the share of bad rows up to which
+    it is selected.
 
     FILE ends in .csv, .tsv or .txt (also .gz), .xlsx, .parquet, .npy,
     .npz, .h5ad, .zarr or .h5; - reads text from standard input.
@@ -422,7 +423,7 @@ RESULTS = (".csv", ".json", ".parquet")
     help="Rows again, for estimates; repeated, in order.",
 )  # fmt: skip
 @common_options.file_options
-@common_options.share_option("Share of bad rows; auto: as many as look bad, which takes --rows.")
+@common_options.share_option("Share of bad rows; auto: the suspicious rows, which takes --rows.")
 @common_options.level_option()
 @click.option("--selection", default="fwer", show_default=True, help="fwer, fdr or fdr_by.")
 @click.option("--bucket-sizes", metavar="1,2,4", default=None, help="Some of those counted  [default: all].")
@@ -446,11 +447,12 @@ def merge_command(
     """Add up sketches of rows and say which features have a mean.
 
     Each FILE was written by sparsemean sketch. The selected features, p-values
-    and the share of bad rows that each survives are those of one fit of all the
-    rows. Estimates, intervals and suspects need the rows again, and so does the
-    number of rows that look bad: --rows names the files with them, in the order
-    of the rows; only a few columns are read. Without them name --contamination,
-    0 if no row is to be assumed bad, or just --out all.sketch, to add up.
+    and the share of bad rows up to which each is selected are those of one fit
+    of all the rows. Estimates, intervals and suspects need the rows again, and
+    so does the number of suspicious rows: --rows names the files with them, in
+    the order of the rows; only a few columns are read. Without them name
+    --contamination, 0 if no row is to be assumed bad, or just --out all.sketch,
+    to add up.
     """
     from sparsemean._data import open_file
     from sparsemean._evidence.counting.merging import merge

@@ -24,12 +24,14 @@ from sparsemean._fit.from_sketch import as_counted
 from sparsemean._fit.one_sample import KINDS, Centres, slopes_of
 from sparsemean._fit.pipeline import signs_of_pairs
 from sparsemean._fit.refinement import Refinement, check
+from sparsemean._fit.screening import ScreeningResult, refine_values
 from sparsemean._fit.two_sample import Design, compare, located
 from sparsemean._kernels import rounding
 from sparsemean._stats import path
-from sparsemean._stats.decision import Allowed, Decision
-from sparsemean._stats.effects import CENTRE, PAIRS, GroupEffects, effect_columns
+from sparsemean._stats.decision import Allowed, Decision, error_after_selection
+from sparsemean._stats.effects import CENTRE, MEANS, PAIRS, UNKNOWN, GroupEffects, effect_columns, group_effects, joined
 from sparsemean._stats.planning import bad_pairs, bad_rows, check_shares, of_question
+from sparsemean._stats.row_scores import row_scores
 from sparsemean._util.checks import fraction_of_rows, pluralize, unit_name
 from sparsemean._util.plans import EACH_NAME, BadRows, Plan, Question, Shares
 from sparsemean._util.records import FloatArray, IntArray, Uncertified
@@ -39,11 +41,13 @@ from sparsemean.result import Estimate, Located
 if TYPE_CHECKING:
     import pandas as pd
 
+NO_ENDS = 1e-300
+"""An error at which no interval of a shift has an end: only values are looked for then."""
 LEFT = 2
 """Rows of a group that are needed to compare it."""
 AGAIN = (
-    "decided again from the evidence of the fit, without reading data: intervals, and values of features that it did "
-    "not select, need a fit at this contamination"
+    "decided again from the evidence of the fit: intervals need a fit at this contamination, and values of features "
+    "that it did not select need its data"
 )
 
 
@@ -336,18 +340,79 @@ def walks_of(estimate: Estimate, columns: IntArray, last: int, data: FitData) ->
 # The one order of strength: tables, pictures and pages list features in it.
 
 
-def numbers_of(estimate: Estimate, features: IntArray) -> dict[str, Any]:
-    """Return the columns of the table of some features but for ``skewed``; what prints a few needs no data frame."""
+def valued(
+    estimate: Estimate, features: IntArray, *, intervals: bool = False
+) -> tuple[FloatArray, FloatArray, IntArray, GroupEffects | None]:
+    """Return what features are worth of which the fit has no values: of all features value, interval and measure.
+
+    They are made of the data as those of selected ones are; intervals, with the error of those of selected ones, take
+    time. Against each single other label there is no one reference to value them by.
+    """
+    plan, d, labels, table = estimate.plan, estimate.plan.n_features, estimate.labels, estimate.source
+    value, ends, measure = np.full(d, np.nan), np.full((d, 2), np.nan), np.full(d, UNKNOWN)
+    effects, blocks, data = None, list[GroupEffects](), None
+    if table is None or (plan.rest and estimate.class_names is not None and estimate.class_names[0] == EACH_NAME):
+        return value, ends, measure, None
+    if labels is not None:
+        groups = [np.flatnonzero(labels == side) for side in (1, 0)]
+        scale, known = "auto" if estimate.effects is None else estimate.effects.scale, (measure, estimate.p_values)
+        asked, test = (table, plan, labels, estimate.strata, features), estimate.difference_test
+        for piece, values, found in located(*asked, test=test, error=NO_ENDS, known=known):
+            blocks.append(group_effects(values, *groups, scale=scale))
+            value[piece], measure[piece], scale = found[:, 0], found[:, 3], blocks[0].scale
+        effects = joined(blocks)
+    elif estimate.mean_test is not None:
+        data = rows_of(estimate)
+        found = mean.inverted(mean.unit_table(data), features, test=estimate.mean_test, error=0.5, plan=plan)
+        value[features], measure[features] = found[0], MEANS
+    else:
+        data = rows_of(estimate)
+        suspects = np.empty(0, dtype=np.intp) if estimate.rows is None else estimate.rows.suspects
+        kept = np.setdiff1d(np.arange(plan.n_units), suspects if data.units is None else data.units[suspects])
+        trusted = ScreeningResult(row_scores(np.zeros(plan.n_rows), {}, {}), kept, plan.bad_rows)
+        assert estimate.counts is not None
+        decision = replace(estimate.decision, support=np.setdiff1d(features, estimate.decision.skipped))
+        decision, first = Centres(data=data, decision=decision, counts=estimate.counts).values(data)
+        data, some = replace(data, nonzero=first.nonzero), decision.support
+        made = refine_values(data, trusted, some, values=first, method="auto" if plan.question.refine else None)
+        value[some], measure[some] = made.mean[some], CENTRE
+        if (at := first.at_null).size:
+            value[at], measure[at] = signs_of_pairs(data, at, 0.5, estimate.p_values)[0], PAIRS
+    if intervals:
+        error = error_after_selection(plan, max(1, (estimate.decision.whole or estimate.decision).support.size))
+        both = replace(estimate.located, support=np.union1d(estimate.support, features), measure=measure)
+        ends[features] = intervals_of(replace(estimate, located=both), features, error, table, data)
+    return value, ends, measure, effects
+
+
+def numbers_of(
+    estimate: Estimate, features: IntArray, *, every: bool = False, intervals: bool = False
+) -> dict[str, Any]:
+    """Return the columns of the table of some features but for ``skewed``; what prints a few needs no data frame.
+
+    What was selected without a value, for another share of bad rows, is read again, and with ``every`` what was not.
+    """
     pairs = estimate.plan.walk.dealing == "pairs"
     ranked = pairs and estimate.plan.question.target != "mean"
     centre = "centre" if estimate.sample.y is None else "slope"
     words = np.array(("shift", "means", "pairs", "") if pairs else (centre, "mean", "pairs", ""))
+    chosen = np.isin(features, estimate.support)
+    value, ends = np.where(chosen, estimate.mean[features], np.nan), estimate.intervals[features]
+    measure = estimate.measure[features]
+    effects = effect_columns(estimate.effects, features, estimate.support) if pairs else {}
+    asked = np.flatnonzero(np.isnan(value) & (chosen | every))
+    if (at := features[asked]).size and estimate.source is not None:
+        with suppress(InputError), FITTED.reading():  # the file may be gone
+            *known, found = valued(estimate, np.sort(at), intervals=intervals)
+            value[asked], ends[asked], measure[asked] = (each[at] for each in known)
+            for name, column in effect_columns(found, at, np.sort(at)).items() if pairs else ():
+                effects[name][asked] = column
     return {
         "feature": estimate.names(features),
-        "estimate": np.where(np.isin(features, estimate.support), estimate.mean[features], np.nan),
-        "ci_low": estimate.intervals[features, 0],
-        "ci_high": estimate.intervals[features, 1],
-        "measure": words[estimate.measure[features]],
+        "estimate": value,
+        "ci_low": ends[:, 0],
+        "ci_high": ends[:, 1],
+        "measure": words[measure],
         "p_value": estimate.p_values[features],
         "log10_p": estimate.log10_p[features],
         "p_adjusted": estimate.p_adjusted[features],
@@ -356,7 +421,7 @@ def numbers_of(estimate: Estimate, features: IntArray) -> dict[str, Any]:
         "max_contamination": estimate.max_contamination[features],
         "beta": estimate.beta[features],
         **({"auc": 0.5 + 0.5 * estimate.beta[features]} if ranked else {}),
-        **(effect_columns(estimate.effects, features, estimate.support) if pairs else {}),
+        **effects,
         "entry_time": estimate.entry_time[features],
         "bucket_size": estimate.bucket_size[features],
     }
@@ -378,14 +443,20 @@ def sorted_uncertified(estimate: Estimate) -> Uncertified:
     return Uncertified(shown.features[order], shown.estimate[order], shown.p_adjusted[order])
 
 
-def table_of(estimate: Estimate, *, all: bool, certified: bool) -> pd.DataFrame:
+def table_of(estimate: Estimate, *, all: bool, certified: bool, intervals: bool, X: object) -> pd.DataFrame:
     """Return a row for each selected feature, or for every one, strongest first; see `Estimate.table`."""
     import pandas as pd
 
     if certified:
         features = strongest_first(estimate, np.arange(estimate.plan.n_features) if all else estimate.support)
         skewed = pd.arrays.BooleanArray(estimate.skewed[features] == 1, estimate.skewed[features] < 0)
-        return pd.DataFrame({**numbers_of(estimate, features), "skewed": skewed})
+        if X is not None or (all and estimate.source is not None):
+            table, there = None, replace(estimate)
+            with suppress(*(() if X is not None else (InputError,))), FITTED.reading():  # it may have changed
+                table = rows_of(estimate, X).table
+            vars(there).update(vars(estimate), source=table)  # with what is known where the evidence is gone
+            estimate = there
+        return pd.DataFrame({**numbers_of(estimate, features, every=all, intervals=intervals), "skewed": skewed})
     uncertified = sorted_uncertified(estimate)
     columns = {
         "feature": estimate.names(uncertified.features),

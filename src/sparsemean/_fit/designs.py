@@ -234,7 +234,7 @@ def _on_counts(counts: IntArray, own: IntArray, classes: Labels | None) -> list[
     if k < enough:
         more = pluralize(int(np.sum(counts < enough)), "subject")
         notes.append(
-            f"the smallest subject has {pluralize(k, 'row')}, which leaves so many of every subject; without the "
+            f"the smallest subject has {pluralize(k, 'row')}, so as many of every subject are used; without the "
             f"{more} of fewer than {int(np.ceil(enough)):,} rows it would be {int(counts[counts >= enough].min()):,}"
         )
     return notes + _unequal(counts, own, classes)

@@ -149,8 +149,8 @@ NEEDS_ROWS = (
     "estimate(X), complete(X) or sparsemean merge --rows"
 )
 NOBODY_LOOKS = (
-    "without its rows a sketch cannot tell how many of them look bad: name contamination= (--contamination), 0 if none "
-    "is to be assumed bad, or give the rows: estimate(X), complete(X) or merge --rows"
+    "without its rows a sketch cannot tell how many of them look suspicious: name contamination= (--contamination), 0 "
+    "if none is to be assumed wrong, or give the rows: estimate(X), complete(X) or merge --rows"
 )
 FIXED = ("null", "missing", "random_state")
 DEALT = ("groups", "n_buckets")

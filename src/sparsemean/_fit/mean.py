@@ -212,7 +212,7 @@ def scale_from_rows(
             f"{'half of them' if argument == 'X' else 'it'}"
         )
         received = f"{2 * rows.size if of else table.shape[0]:,}"
-        raise InputError(argument, rule, received, "pass scale=, an upper bound of the standard deviation")
+        raise InputError(argument, rule, received, "pass scale= (--scale), an upper bound of the standard deviation")
     variance, complete = np.empty(plan.n_features), np.empty(plan.n_features, dtype=np.intp)
     for columns, values in checked(table, np.arange(plan.n_features), skip_missing):
         variance[columns], complete[columns] = nulls.pair_variance(values[rows])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
@@ -26,7 +27,7 @@ from sparsemean._util.records import CountArray, Counts, FloatArray, IntArray
 
 OF_T = "they are of t, which a few far values weaken, while p-values and estimates are of ranks"
 """What is to be known of `selection="maxt"` where both are seen."""
-AT_NULL = "as many of their values are equal"
+AT_NULL = "because many of their values are equal"
 """Why a selected feature may have no interval."""
 DEPENDENT = "are not independent"
 """What rows do whose neighbours are alike: then nothing holds."""
@@ -34,43 +35,56 @@ INNER = 2.563
 """Standard deviations between the first and the last tenth of normal values."""
 SHOWN = 0.01
 """n·δ² up to which a centre off by δ standard deviations raises p-values of four deviations by less than a tenth."""
-NOT_ALLOWED_FOR = "rows that look bad are not allowed for, as the scale comes from the same data: give scale="
-UNNAMED = (
-    "about {count:,} {unit}s seem to be bad, but cannot be named: so many more lie to one side than to the other in "
-    "columns that agree ({columns}); a skewed cause that these columns have in common looks the same, and if it is one "
-    "contamination=0 has all features"
+NOT_ALLOWED_FOR = (
+    "suspicious rows are counted as good, as the scale comes from the same data: give scale= (--scale) to change that"
 )
+UNNAMED = (
+    "about {count:,} {unit}s seem to be wrong, but cannot be named: in columns that agree with each other ({columns}) "
+    "that many more are on one side than on the other. A skewed cause that these columns share looks the same; if it "
+    "is one, contamination=0 has all features"
+)
+MATTERS = (
+    "may not be independent", "occur more than once", "cannot be named", "counted as good", "rounding alone",
+    "no feature can be selected", "a group of its own", "by its name", "VARY MORE", "have a mean, as counts", "passed",
+)  # fmt: skip
+"""Signs of notes that change the answer: they come first, after what stands in the verdict."""
+DETAILS = (
+    "were left out", "was left out", "not looked for", "put on its end", "standard error", "are exact, from",
+    "gave the scale",
+    "the null value in every", "was taken from", "are compared, not rows", "decided again", "one value only",
+)  # fmt: skip
+"""Signs of notes that are details: they come last."""
 NOT_GUARANTEED = "NOT GUARANTEED"
 """What nothing is that is found without the rows that look bad."""
 LEFT_OUT = (
     f"{NOT_GUARANTEED}: {{suspects}} taken out by looking at the values, so no error rate, p-value or interval holds; "
-    "at(0) of the fit of all has what there is if no suspect is bad"
+    "at(0) of the fit of all rows has what holds if no suspect is wrong"
 )
-ONE_VALUE = "column(s) hold one value only and were left out"
+ONE_VALUE = "column[ holds|s hold] one value only and [was|were] left out"
 OFTEN_NULL = (
-    "selected feature(s) are often exactly the null value: the test, the value and the interval are of their other "
-    "values, not of a mean of all"
+    "selected feature[ is|s are] often exactly the null value: test, value and interval are about the other values, "
+    "not about the mean of all"
 )
 NO_CENTRE = (
-    f"selected feature(s) have no centre, {AT_NULL}, to the null value or to each other: their estimate is the share "
-    "of pairs of rows with a mean above the null value, less the share below, without values that are the null value "
-    '(measure "pairs"); target="mean" is about means'
+    f"selected feature[ has|s have] no centre, {AT_NULL}, to the null value or to each other: the estimate is the "
+    "share of pairs of rows with a mean above the null value, less the share below, without values that are the null "
+    'value (measure "pairs"); target="mean" (--target mean) tests means'
 )
 NO_SLOPE = (
-    f"selected feature(s) have no slope but 0, {AT_NULL}: their estimate is the share of pairs of rows that rise less "
+    f"selected feature[ has|s have] no slope but 0, {AT_NULL}: the estimate is the share of pairs of rows that rise less "
     'the share that fall (measure "pairs")'
 )
-NO_INTERVAL = f"selected feature(s) have no interval, {AT_NULL}, to the null value or to each other"
+NO_INTERVAL = f"selected feature[ has|s have] no interval, {AT_NULL}, to the null value or to each other"
 NEAREST = (
     "estimates, intervals and effects are against the nearest other label, the one with the smallest Cliff's delta in "
-    "size; intervals hold whichever of the others that is"
+    "size; intervals hold for every choice of it"
 )
 NO_SHIFT = (
-    f"selected feature(s) differ, but not by a shift, {AT_NULL}: their estimate is the share of pairs of rows in which "
-    'the label is larger, less the share in which it is smaller (measure "pairs"), or where there are two values the '
-    'difference of means ("means")'
+    f"selected feature[ differs|s differ], but not by a shift, {AT_NULL}: the estimate is the share of pairs of "
+    'rows in which the label is larger, less the share in which it is smaller (measure "pairs"), or of two values '
+    'the difference of means ("means")'
 )
-NOT_LOOKED_FOR = "features that show only without the rejected rows were not looked for, which needs a fit of all rows"
+NOT_LOOKED_FOR = "features that only the trusted rows show were not looked for: that needs a fit of all rows"
 MEASURED = (
     "{} has {} different numbers, each taken as a group of its own: if it measures something, a dose, an age, a time, "
     "SparseTrend (--trend) tells what rises or falls with it"
@@ -84,8 +98,8 @@ def of_fit(
     messages, support, filled_up = [], decision.support, decision.filled_up
     if filled_up:
         messages.append(
-            f"only {support.size - filled_up} feature(s) passed the rule; the {support.size} that moved farthest were "
-            f"taken (min_selected={plan.walk.min_selected})"
+            f"only {pluralize(support.size - filled_up, 'feature')} passed the rule; the {support.size} that moved "
+            f"farthest were taken (min_selected={plan.walk.min_selected})"
         )
     if isinstance(decision.rule, MaxT):
         messages.append(decision.rule.note)
@@ -93,14 +107,14 @@ def of_fit(
     if plan.question.selection not in ("paper", *none_bad) and not support.size:
         messages += impossible(plan, unit)
     if not decision.skipped.size:
-        messages += of_columns(table, constant, "selected column(s) hold one value only")
+        messages += of_columns(table, constant, "selected column[ holds|s hold] one value only")
     messages += of_columns(table, decision.skipped, ONE_VALUE)
     silent = (counts.positive == 0).all(axis=0) & (counts.negative == 0).all(axis=0)
     if counts.missing is not None:
         messages += of_missing(on_host(counts.missing), plan.n_rows, table)
         # A column without any value has been named above, and its buckets are not at the null value.
         silent &= counts.missing < plan.n_rows
-    messages += of_columns(table, np.flatnonzero(on_host(silent)), "column(s) equal the null value in every bucket")
+    messages += of_columns(table, np.flatnonzero(on_host(silent)), "column[ is|s are] the null value in every bucket")
     return tuple(messages)
 
 
@@ -124,8 +138,12 @@ def of_draws(hows: Sequence[Randomization], first: FloatArray, level: float) -> 
 
 
 def of_columns(table: Table, columns: IntArray, sentence: str) -> list[str]:
-    """Say something of some columns, how many they are, and the names of the first; nothing where there are none."""
-    return [f"{columns.size} {sentence}: {named(table, columns)}"] if columns.size else []
+    """Say something of some columns, how many they are, and the names of the first; nothing where there are none.
+
+    Of words in brackets the first is for one column, the second for several.
+    """
+    said = re.sub(r"\[([^|]*)\|([^|]*)\]", r"\1" if columns.size == 1 else r"\2", sentence)
+    return [f"{columns.size:,} {said}: {named(table, columns)}"] if columns.size else []
 
 
 def of_precision(data: FitData, support: IntArray) -> list[str]:
@@ -203,8 +221,10 @@ def of_missing(missing: CountArray, n_rows: int, table: Table) -> list[str]:
     much = f"{share:.2%}" if share >= 5e-5 else f"{int(missing.sum(dtype=np.int64)):,}"
     messages = [f"{much} of the values are missing and were left out, most of them in {shown}"]
     empty, few = missing == n_rows, (2 * missing > n_rows) & (missing < n_rows)
-    messages += of_columns(table, np.flatnonzero(empty), "column(s) have no value at all and were left out")
-    return messages + of_columns(table, np.flatnonzero(few), "column(s) have fewer than half of their values")
+    messages += of_columns(table, np.flatnonzero(empty), "column[ has|s have] no value at all and [was|were] left out")
+    return messages + of_columns(
+        table, np.flatnonzero(few), "column[ has|s have] fewer than half of [its|their] values"
+    )
 
 
 def of_symmetry(skewed: IntArray, support: IntArray, data: FitData) -> list[str]:
@@ -212,8 +232,8 @@ def of_symmetry(skewed: IntArray, support: IntArray, data: FitData) -> list[str]
     messages, flagged, n = [], support[skewed[support] == 1], data.plan.n_units
     if flagged.size:
         messages.append(
-            f"centre, not mean: {flagged.size} selected feature(s) look skewed, or have bad rows to one side; "
-            f'target="mean" (--target mean) is about means: {named(data.table, flagged)}'
+            f"centre, not mean: {pluralize(flagged.size, 'selected feature')} may be skewed, or have bad rows on one "
+            f'side; target="mean" (--target mean) tests means: {named(data.table, flagged)}'
         )
     unknown = int(np.sum(skewed[support] < 0))
     if unknown and n < CHECKABLE:
@@ -221,7 +241,8 @@ def of_symmetry(skewed: IntArray, support: IntArray, data: FitData) -> list[str]
         messages.append(f"symmetry not checkable at {n} {unit}s: where noise is skewed a value is no mean")
     elif unknown:
         messages.append(
-            f"symmetry not checkable for {unknown} selected feature(s) with too few values, or too few that differ"
+            f"symmetry not checkable for {pluralize(unknown, 'selected feature')} with too few values, or too few that "
+            "differ"
         )
     return messages
 

@@ -146,7 +146,8 @@ def _what_could(able: Power, smallest: float, unit: str) -> str:
         fewer = int(question.level / smallest * (1 + ROUNDED)) // plan.n_tests
         enough = math.ceil(smallest * plan.n_hypotheses / question.level * (1 - ROUNDED))
         said += [f"or {_against(sizes)} in at most {pluralize(fewer, 'feature')}"] if fewer else []
-        said += [f'or selection="fdr" where {enough:,} features have that p'] if enough <= plan.n_hypotheses else []
+        if enough <= plan.n_hypotheses:
+            said.append(f'or selection="fdr" (--selection fdr) where {enough:,} features have that p')
     return f"{', '.join(said)}. {MODELS.format(unit=unit)}"
 
 
@@ -307,7 +308,7 @@ def _name(plan: Plan) -> str:
     if plan.question.test == "ranks":
         return "signed ranks find"
     if plan.question.test == "sums":
-        return "sums of a bounded influence, with the standard deviation as scale=, find"
+        return "sums of a bounded influence, with the standard deviation as scale= (--scale), find"
     return f"buckets of {', '.join(map(str, plan.walk.bucket_sizes))} rows find"
 
 
@@ -344,8 +345,8 @@ def _found(able: Power, effects: tuple[float, float], power: float, table: Seque
     if sizes:
         return text
     share = able.survivable_share()
-    survives = pluralize(round(share * plan.n_rows), "bad row")
-    return f"{text} A feature on which all rows agree survives {survives} ({share:.3g} of all)."
+    most = pluralize(round(share * plan.n_rows), "bad row")
+    return f"{text} A feature on which all rows agree is selected up to {most} ({share:.3g} of all)."
 
 
 def _needed(plan: Plan, effect: float, rows: int, needed: Callable[..., int]) -> str:

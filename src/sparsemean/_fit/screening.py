@@ -325,7 +325,7 @@ def _without_factors(data: FitData, screening: ScreeningResult, features: IntArr
     common = factors.common_factors(off, share=screening.share(data.plan), rng=np.random.default_rng((data.seed, 3)))
     count = common.scores.shape[1]
     if count and with_workers(X):
-        return X, f"with {count} common factor(s) of other features, which are not taken out of so many rows"
+        return X, f"with {count} common factor(s) of other features, which are not taken out of that many rows"
     X, adjusted = factors.take_out(on_host(X), common) if count else (X, 0)
     if not adjusted:
         return X, ""

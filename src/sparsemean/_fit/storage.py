@@ -269,7 +269,7 @@ def _check_rows(rows: RowScores | None, arrays: dict[str, Array], plan: Plan) ->
         raise ValueError("its suspects are in disorder")
     features = [feature for why in rows.reasons for feature in why]
     if not set(rows.kinds) <= set(KINDS) or not all(0 <= j < plan.n_features for j in features):
-        raise ValueError("what speaks against its suspects cannot be")
+        raise ValueError("the reasons of its suspects cannot be")
 
 
 def _check_counts(counts: Counts, plan: Plan) -> None:

@@ -63,35 +63,26 @@ def content_of(estimate: Estimate, *, every: bool = False) -> dict[str, object]:
     plan, rows = estimate.plan, estimate.rows
     suspects = [] if rows is None else rows.suspects.tolist()
     reasons = [] if rows is None else [estimate.names(np.array(why, dtype=np.intp)) for why in rows.reasons]
+    pairs = plan.walk.dealing == "pairs"
     return {
         "groups": None if estimate.class_names is None else estimate.class_names.tolist(),
         "group_sizes": None if plan.sizes is None else list(plan.sizes),
         "bad_by_group": None if plan.bad_by_group is None else list(plan.bad_by_group),
         "alternative": plan.question.side,
-        "test": None if plan.walk.dealing == "pairs" else plan.question.test,
-        "target": None if plan.walk.dealing == "pairs" else plan.question.target,
-        "tests": plan.n_tests,
-        "strata": plan.n_strata,
-        "rows": plan.n_rows,
-        "columns": plan.n_features,
-        "contamination": plan.contamination,
-        "contamination_found": plan.auto,
-        "n_buckets": plan.walk.n_buckets,
-        "bucket_sizes": list(plan.walk.bucket_sizes),
-        "bad_rows": plan.bad_rows,
+        "test": None if pairs else plan.question.test, "target": None if pairs else plan.question.target,
+        "tests": plan.n_tests, "strata": plan.n_strata, "rows": plan.n_rows, "columns": plan.n_features,
+        "contamination": plan.contamination, "contamination_found": plan.auto,
+        "n_buckets": plan.walk.n_buckets, "bucket_sizes": list(plan.walk.bucket_sizes), "bad_rows": plan.bad_rows,
         "refine": plan.question.refine or None,
         **{name: getattr(plan.question, name) for name in ASKED},
         "seed": estimate.seed,
         "selected": _records(estimate.table()),
         **({"features": _records(_table(estimate, every=True))} if every else {}),
         "not_certified": _records(estimate.table(certified=False)),
-        "suspects": suspects,
-        "suspect_names": estimate.row_names(suspects),
-        "suspect_kinds": [] if rows is None else list(rows.kinds),
-        "suspect_features": reasons,
-        "summary": estimate.summary(),
-        "notes": list(estimate.status.messages),
-    }
+        "suspects": suspects, "suspect_names": estimate.row_names(suspects),
+        "suspect_kinds": [] if rows is None else list(rows.kinds), "suspect_features": reasons,
+        "summary": estimate.summary(), "notes": list(estimate.status.messages),
+    }  # fmt: skip
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, object]]:
@@ -346,16 +337,9 @@ def _places(names: Names, estimate: Estimate, asked: _Asked) -> IntArray:
 
 def _of_genes(estimate: Estimate, genes: IntArray, n_genes: int) -> dict[str, Array]:
     """Return columns of ``var``, NaN where a gene was not looked at."""
-    columns = {
-        "estimate": estimate.mean,
-        "ci_low": estimate.intervals[:, 0],
-        "ci_high": estimate.intervals[:, 1],
-        "p_value": estimate.p_values,
-        "p_adjusted": estimate.p_adjusted,
-        "q_value": estimate.q_values,
-        "radius": estimate.radius,
-        "max_contamination": estimate.max_contamination,
-    }
+    (low, high), names = estimate.intervals.T, ("p_value", "p_adjusted", "q_value", "radius", "max_contamination")
+    values = (estimate.p_values, estimate.p_adjusted, estimate.q_values, estimate.radius, estimate.max_contamination)
+    columns = {"estimate": estimate.mean, "ci_low": low, "ci_high": high, **dict(zip(names, values, strict=True))}
     selected = np.zeros(n_genes, dtype=bool)
     selected[genes[estimate.support]] = True
     of_genes: dict[str, Array] = {"selected": selected}

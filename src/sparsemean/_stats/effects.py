@@ -54,7 +54,7 @@ class GroupEffects:
     n_1: FloatArray
     log2_fold_change: FloatArray
     lift: FloatArray
-    """100·(mean_1/mean_0 − 1), in percent; NaN where mean_0 is not positive."""
+    """100·(mean_1/mean_0 − 1), in percent; NaN where mean_0 is not positive, and of logarithms, which have no ratio."""
     difference: FloatArray
     """mean_1 − mean_0."""
     scale: str | None = None
@@ -116,7 +116,8 @@ def group_effects(
         mean_0=mean_0, mean_1=mean_1, median_0=median_0, median_1=median_1,
         share_nonzero_0=share_0, share_nonzero_1=share_1, n_0=n_0, n_1=n_1,
         log2_fold_change=log2_fold_change(mean_1, mean_0, scale),
-        lift=lift(mean_1, mean_0), difference=difference, scale=scale,
+        lift=lift(mean_1, np.full_like(mean_0, np.nan) if scale == "log1p" else mean_0), difference=difference,
+        scale=scale,
     )  # fmt: skip
 
 

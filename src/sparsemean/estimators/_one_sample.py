@@ -31,11 +31,11 @@ class SparseMean(Selector):
     Parameters
     ----------
     contamination : "auto" or float in [0, 0.5), default="auto"
-        Share ε of rows that may be arbitrary. "auto" allows for as many as lie off together, a fifth of all at most:
-        what is selected is real, or more rows are bad than look bad. It allows for none where rows are not screened
-        (``screen_rows=False``), and is refused between `partial_fit` and `complete`, as counts alone do not tell which
-        rows look bad. The paper's rule and numbers of buckets rest on a share: there it is 0.1, as in the paper's
-        experiments. ``result_.at`` decides again for another share.
+        Share ε of rows that may be arbitrary. "auto" assumes that the suspicious rows are bad, those that deviate in
+        the same direction, a fifth of all at most: what is selected is real, or more rows are bad. It assumes none
+        where rows are not screened (``screen_rows=False``), and is refused between `partial_fit` and `complete`, as
+        counts alone do not tell which rows are suspicious. The paper's rule and numbers of buckets rest on a share:
+        there it is 0.1, as in the paper's experiments. ``result_.at`` decides again for another share.
     selection : {"fwer", "fdr", "fdr_by", "maxt", "paper"}, default="fwer"
         Holm (no false feature at all, with probability 1 − level, against any adversary); Benjamini–Hochberg (share of
         false features, independence or positive dependence and no adversary); Benjamini–Yekutieli (the same under any

@@ -103,7 +103,7 @@ def aggregate(
         One row a client. Clients that send NaN, infinity or values whose sum over clients could overflow are left out.
     f : "auto" or int, default="auto"
         How many clients may be bad, fewer than half. "auto" leaves out those that stand apart, up to half of them;
-        a number is the most that are left out. With ``sparse=True``, it is what p-values allow for.
+        a number is the most that are left out. With ``sparse=True``, p-values hold for that many.
     sparse : bool, default=False
         Whether only few coordinates have a mean.
     random_state, n_jobs

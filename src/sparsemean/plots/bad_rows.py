@@ -1,4 +1,4 @@
-"""Plots of bad rows: how many features are left as more of them are allowed for, and which rows look bad."""
+"""Plots of bad rows: how many features are left as more of them are assumed, and which rows are suspicious."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from sparsemean.plots._style import (
     shown,
 )
 from sparsemean.result._report.plot_data import lost_at, planned_share, steps, why_not_judged
-from sparsemean.result._report.wording import check_row_names, wording_of
+from sparsemean.result._report.wording import check_row_names, percent, wording_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,13 +56,13 @@ def plot_robustness(estimate: Estimate, ax: Axes | None = None, *, labels: int =
     """
     plan, wording = estimate.plan, wording_of(estimate)
     ax = axes_for(ax)
-    ax.set_xlabel(f"share of bad {wording.each} allowed for")
+    ax.set_xlabel(f"assumed share of bad {wording.each}")
     ax.set_ylabel("features selected")
     lost = np.delete(lost_at(estimate), estimate.decision.skipped)
     shares, left = steps(lost)
     if not left[0]:
         entitle(ax, f"no feature is selected at any contamination ({_rule(plan)})")
-        say(ax, f"not even without bad {wording.noun}s is a feature selected")
+        say(ax, f"no feature is selected, even if no {wording.noun} is bad")
         return ax
     ax.step(shares, left, where="post", color=CHOSEN, linewidth=2.0, zorder=2)
     share = planned_share(plan)
@@ -97,9 +97,9 @@ def _name_last(ax: Axes, estimate: Estimate, labels: int) -> None:
 def _title_of_shares(estimate: Estimate, unit: str) -> str:
     plan = estimate.plan
     share = np.nanmax(np.delete(estimate.max_contamination, estimate.decision.skipped))
-    title = f"features are left up to {pluralize(round(share * plan.n_units), f'bad {unit}')} of {plan.n_units:,}"
+    title = f"some feature is left up to {pluralize(round(share * plan.n_units), f'bad {unit}')} of {plan.n_units:,}"
     if plan.sizes:
-        title = f"features are left up to {share:.3g} of each group bad"
+        title = f"some feature is left up to {percent(share)} bad {unit}s in each group"
     if plan.question.selection == "paper":
         return f"{title}, judged by {_rule(plan)} rather than the paper's rule"
     return f"{title} ({_rule(plan)}, level {plan.question.level:g})"
@@ -142,21 +142,22 @@ def plot_rows(
         raise InputError("order", "be 'rows' or 'scores'", repr(order))
     check_row_names(names, estimate.plan.n_rows, "names")
     ax = axes_for(ax)
-    in_order = "row, in the order of the data" if order == "rows" else "rank of the row, worst first"
+    noun = wording_of(estimate).noun if estimate.units is None else "row"
+    in_order = f"{noun}, in the order of the data" if order == "rows" else f"rank of the {noun}, worst first"
     ax.set_xlabel(in_order)
-    judged_by = "looks like the other group" if estimate.plan.sizes else "contradicts the rest, in robust deviations"
-    ax.set_ylabel(f"how far a row {judged_by}")
+    judged_by = "looks like the other group" if estimate.plan.sizes else "deviates from the rest, in robust deviations"
+    ax.set_ylabel(f"how far a {noun} {judged_by}")
     rows = estimate.rows
     if (reason := why_not_judged(estimate)) or rows is None:
-        entitle(ax, "rows were not judged")
-        say(ax, f"rows were not judged: {reason}")
+        entitle(ax, f"{noun}s were not judged")
+        say(ax, f"{noun}s were not judged: {reason}")
         return ax
     n = rows.scores.size
     place = np.arange(n, dtype=np.float64)
     if order == "scores":
         place[np.argsort(-rows.scores, kind="stable")] = np.arange(n)
-    _draw_rows(ax, estimate, rows, place)
-    entitle(ax, _title_of_rows(estimate, rows))
+    _draw_rows(ax, estimate, rows, place, noun)
+    entitle(ax, _title_of_rows(estimate, rows, noun))
     worst = rows.suspects
     first = worst[: 10 * labels].tolist()
     row_names = estimate.row_names(first) if names is None else [names[row] for row in first]
@@ -164,7 +165,7 @@ def plot_rows(
     return ax
 
 
-def _draw_rows(ax: Axes, estimate: Estimate, rows: RowScores, place: FloatArray) -> None:
+def _draw_rows(ax: Axes, estimate: Estimate, rows: RowScores, place: FloatArray, noun: str) -> None:
     """Draw the suspects, the rest, and what was held against them."""
     scores, n = rows.scores, rows.scores.size
     line = 0.0 if estimate.plan.sizes else limit(estimate.plan.n_units)
@@ -177,26 +178,26 @@ def _draw_rows(ax: Axes, estimate: Estimate, rows: RowScores, place: FloatArray)
     rest[rows.suspects] = False
     if estimate.labels is not None:
         rest[estimate.labels < 0] = False  # of neither group
-    _style.draw_mass(ax, place[rest], scores[rest], box, pluralize(int(rest.sum()), "other row"))
+    _style.draw_mass(ax, place[rest], scores[rest], box, pluralize(int(rest.sum()), f"other {noun}"))
     if rows.suspects.size:
         ax.plot(
             place[rows.suspects], scores[rows.suspects], "^", markersize=6.5, color=ALARM, zorder=3,
             markeredgecolor="white", markeredgewidth=_style.rim(rows.suspects.size),
-            label=pluralize(rows.suspects.size, "suspect row"),
+            label=pluralize(rows.suspects.size, f"suspicious {noun}"),
         )  # fmt: skip
     what = "nearer to the other group above" if estimate.plan.sizes else "limit for suspicion"
     dashed(ax.axhline, line, zorder=2, label=what)
 
 
-def _title_of_rows(estimate: Estimate, rows: RowScores) -> str:
+def _title_of_rows(estimate: Estimate, rows: RowScores, noun: str) -> str:
     n = rows.scores.size
     if names := wording_of(estimate, shown=shown).names:
         off = sum(kind != LABEL for kind in rows.kinds)
         wrong = rows.suspects.size - off
-        others = f", {off:,} off from their own" if off else ""
+        others = f", {off:,} deviate{'s' * (off == 1)} from the own group" if off else ""
         verb = "looks" if wrong == 1 else "look"
-        return f"{count_of(wrong, n, 'row')} {verb} like the other group{others} ({names[1]} and {names[0]})"
-    verb = "contradicts" if rows.suspects.size == 1 else "contradict"
+        return f"{count_of(wrong, n, noun)} {verb} like the other group{others} ({names[1]} and {names[0]})"
+    verb = "deviates" if rows.suspects.size == 1 else "deviate"
     together = sum(kind == TOGETHER for kind in rows.kinds)
-    of_these = f", {together:,} of them off together" if 0 < together < rows.suspects.size else ""
-    return f"{count_of(rows.suspects.size, n, 'row')} {verb} the rest{of_these}"
+    of_these = f", {together:,} of them in the same direction" if 0 < together < rows.suspects.size else ""
+    return f"{count_of(rows.suspects.size, n, noun)} {verb} from the rest{of_these}"

@@ -14,6 +14,7 @@ from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import require
 from sparsemean.plots import _style
 from sparsemean.plots._style import ALARM, CHOSEN, CYCLE, GUIDE, SMALL, axes_for, dashed, entitle, shown
+from sparsemean.result._report.guarantees import terms
 from sparsemean.result._report.plot_data import rejection_p
 from sparsemean.result._report.wording import wording_of
 
@@ -99,7 +100,7 @@ def _draw_uncertified(ax: Axes, means: FloatArray, places: IntArray) -> None:
     ax.plot(means, places, "D", markersize=5.5, markerfacecolor="none", markeredgecolor=ALARM, zorder=3)
     ax.axhline(float(places[0]) - 1.0, color=ALARM, linewidth=0.8)
     ax.annotate(
-        "not certified: seen only without the suspect rows", (0.0, float(places[0]) - 1.0), (2, -2), color=ALARM,
+        "not certified: seen only without the suspicious rows", (0.0, float(places[0]) - 1.0), (2, -2), color=ALARM,
         xycoords=("axes fraction", "data"), textcoords="offset points", fontsize=SMALL, va="top",
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
     )  # fmt: skip
@@ -117,7 +118,7 @@ def _forest_title(estimate: Estimate, features: IntArray) -> str:
         return f"{title}; estimates and intervals need the rows"
     if np.isnan(ends).all():
         return f"{title}; no intervals"
-    title += f"; {100 * (1 - plan.question.level):.4g} % intervals, widened for selection"
+    title += f"; {terms(wording_of(estimate))['intervals']}"
     return f"{title} (arrow: no end)" if np.isinf(ends).any() else title
 
 
@@ -198,8 +199,8 @@ def _draw_selected(ax: Axes, estimate: Estimate, selected: IntArray, size: Float
 def plot_volcano(estimate: Estimate, ax: Axes | None = None, *, labels: int = 12) -> Axes:
     """Draw −log10 p of every feature over its β (Cliff's delta for two groups), the selected ones coloured.
 
-    β is there for every feature, the estimate on the support alone. The p-values allow for the planned bad rows but
-    are not adjusted for the number of features; the line is where the rule of the fit ends.
+    β is there for every feature, the estimate on the support alone. The p-values hold with the assumed number of bad
+    rows, but are not adjusted for the number of features; the line is where the rule of the fit ends.
 
     Parameters
     ----------

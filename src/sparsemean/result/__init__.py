@@ -61,7 +61,7 @@ class Estimate(LeftThere):
     Attributes
     ----------
     decision : Decision
-        What was selected, p-values and how many bad rows each feature survives; its evidence is not saved or pickled.
+        What was selected, p-values and up to how many bad rows each feature is; its evidence is not saved or pickled.
     plan : Plan
         What was asked and done: settings and shapes.
     seed : int
@@ -73,23 +73,22 @@ class Estimate(LeftThere):
     support : ndarray of int
         The selected features, sorted.
     mean : ndarray of shape (d,)
-        Estimated means (shifts between two groups) in original units; the null value, zero by default, off the support.
-        NaN on it where the estimate comes from a `Sketch` without the rows; ``has_values`` tells.
+        Estimated means (shifts between two groups) in original units; the null value off the support. NaN on it where
+        the estimate comes from a `Sketch` without the rows; ``has_values`` tells.
     intervals : ndarray of shape (d, 2)
         Intervals after selection (the page on guarantees says what holds under attack), NaN off the support.
     measure : ndarray of int of shape (d,)
         What that is: 0 a centre, or shift; 1 a mean, or difference; 2 a share of pairs (see guarantees); −1 unknown.
     skewed : ndarray of int of shape (d,)
         1 where a selected feature looks skewed, or has bad rows to one side: its value is a centre, not a mean. 0 where
-        it does not, −1 where that cannot be told: of too few rows, of counts alone, of groups, and off the support.
+        it does not, −1 where that cannot be told: of few rows, counts alone, groups, and off the support.
     effects : GroupEffects or None
         Means, medians and the like of the two groups in the selected features, in their order.
     uncertified : Uncertified or None
-        Features that only the rows left after screening show, where rows were rejected; ``table(certified=False)``.
+        Features that only the rows left after screening show; ``table(certified=False)``.
     p_values, p_adjusted, q_values : ndarray of shape (d,)
-        Valid against any replacement of the planned number of rows, combined over caps of ranks or bucket sizes; by
-        Holm (``selection="maxt"``: by flips or permutations, by Holm too where rows may be bad); by Benjamini and
-        Hochberg (Benjamini and Yekutieli with ``selection="fdr_by"``).
+        Valid against any replacement of the planned number of rows; by Holm (``selection="maxt"`` without bad rows: by
+        flips or permutations); by Benjamini and Hochberg (Benjamini and Yekutieli with ``selection="fdr_by"``).
     beta : ndarray of shape (d,)
         β₀ = (N₊ − N₋)/J at the best bucket size, which ranks do not select by; Cliff's delta for two groups.
     bucket_size : ndarray of int of shape (d,)
@@ -103,15 +102,15 @@ class Estimate(LeftThere):
     units : ndarray of int of shape (n,) or None
         The subject of each row, where rows come in groups.
     labels : ndarray of int of shape (n,) or None
-        1 for rows of the label, 0 for those of the reference, 2 for others; None for one sample.
+        1 for rows of the label, 0 of the reference, 2 of others; None for one sample.
     class_names : ndarray of str or None
         The names of the reference and of the label; None for one sample.
     strata : ndarray of int of shape (n,) or None
         The stratum of each row, where groups were compared within strata.
     theta : ndarray of shape (d,) or None
-        What was taken off each feature, so many times its ``covariate``; None where none was adjusted.
+        What was taken off each feature, as a multiple of its ``covariate``; None where none was adjusted.
     rows : RowScores or None
-        How far each row contradicts the rest, where rows were scored.
+        How far each row deviates from the rest, where rows were scored.
     mean_test, difference_test : MeanTest or None, MeanDifferenceTest or None
         How means were tested, and those of two groups compared, with ``target="mean"``.
     checksum : Checksum or None
@@ -225,9 +224,7 @@ class Estimate(LeftThere):
     def entry_time(self) -> FloatArray:
         """First iteration with |μ̂_t| ≥ α, of every feature, on the unbounded path; infinity for one that never moves.
 
-        NaN where no buckets were counted: of groups, and of means.
-        Under the paper's rule a feature that has a bucket mean within α of zero is read again, the first time this
-        is asked for; elsewhere paths are in units of their own and the counts settle them.
+        NaN where no buckets were counted. Under the paper's rule what has a bucket mean within α of 0 is read again.
         """
         if self.counts is None:
             return np.full(self.mean.size, np.nan)
@@ -267,32 +264,35 @@ class Estimate(LeftThere):
         names = None if self.source is None else self.source.row_names
         return [self._suspect_names.get(int(row), int(row)) if names is None else str(names[row]) for row in rows]
 
-    def table(self, all: bool = False, certified: bool = True) -> pd.DataFrame:
+    def table(
+        self, all: bool = False, certified: bool = True, intervals: bool = False, X: object = None
+    ) -> pd.DataFrame:
         """Return one row for each selected feature, strongest first.
 
         Parameters
         ----------
         all : bool, default=False
-            One row for every feature.
+            One row for every feature, with its value read from the data; NaN where the data are gone.
         certified : bool, default=True
-            False lists instead the features that only the rows left after screening show, with p-values from those
-            rows: worth a look, without any guarantee.
+            False: the features that only the rows left after screening show, without any guarantee.
+        intervals, X : bool, default=False; array or data frame, optional
+            Whether ``all`` features have intervals; the data, where the estimate does not keep them, as in `interval`.
 
         Returns
         -------
         DataFrame
-            Columns feature, estimate (NaN off the support), ci_low, ci_high, measure (of what), p_value, p_adjusted,
-            q_value, radius, max_contamination, beta, entry_time, bucket_size and skewed (NA where not known); of
-            ``certified=False`` feature, estimate, p_adjusted and certified. Groups have log10_p, auc (share of pairs in
-            which the label is larger), and, without guarantee, mean, median, share of non-zeros and number of values of
-            the reference (0) and of the label (1), difference of means, lift in percent and log2_fold_change.
+            Columns feature, estimate, ci_low, ci_high, measure (of what), p_value, log10_p, p_adjusted, q_value,
+            radius, max_contamination, beta, entry_time, bucket_size and skewed (NA where not known); of
+            ``certified=False`` feature, estimate, p_adjusted and certified. Groups have auc (share of pairs in which
+            the label is larger), and, without guarantee, mean, median, share of non-zeros and number of values of the
+            reference (0) and of the label (1), difference of means, lift in percent and log2_fold_change.
         """
         from sparsemean._fit.afterwards import table_of
 
-        return table_of(self, all=all, certified=certified)
+        return table_of(self, all=all, certified=certified, intervals=intervals, X=X)
 
     def at(self, contamination: float | tuple[float, float]) -> Estimate:
-        """Decide again for another share of bad rows, from the counts in hand, without reading data.
+        """Decide again for another share of bad rows, from the counts in hand.
 
         Parameters
         ----------
@@ -303,7 +303,8 @@ class Estimate(LeftThere):
         -------
         Estimate
             Support, p-values and radius are those of a fit at that contamination; of means, with the κ of this one.
-            Values of features not selected here are NaN, and so are intervals unless as many rows may be bad.
+            In ``mean`` features not selected here are NaN; `table` reads their values where the data are at hand.
+            Intervals are NaN unless as many rows may be bad.
         """
         from sparsemean._fit.afterwards import at
 
@@ -315,8 +316,8 @@ class Estimate(LeftThere):
         Returns
         -------
         DataFrame
-            Columns contamination, bad_rows (of groups in both together) and selected, which holds from beyond the
-            contamination of the row before up to that of the row. Under Holm all rows hold at once.
+            Columns contamination, bad_rows (of groups in both together) and selected, up to that contamination from
+            beyond that of the row before. Under Holm all rows hold at once.
         """
         from sparsemean._fit.afterwards import curve
 
@@ -365,9 +366,8 @@ class Estimate(LeftThere):
         level : float in (0, 1), default=0.95
             Probability with which each interval covers.
         X, covariate : array or data frame, optional
-            The data of the fit, and what they were adjusted for; needed after loading or unpickling. Shape, names and
-            order are compared, and all values up to 4 million; of more, 1 million in stretches, and of the features
-            asked for those that the fit selected (its first 32 million values of them). Of a `Sketch` it is signs.
+            The data of the fit, and what they were adjusted for; needed after loading or unpickling. Names, order and
+            values are compared: up to 4 million, of more a part. Of a `Sketch` it is signs.
 
         Returns
         -------
@@ -394,7 +394,7 @@ class Estimate(LeftThere):
         features : int, str or sequence of them
             By number or by name.
         n_iter : int, optional
-            Defaults to the number of iterations behind the values, 400 where they are the limit of the iteration.
+            Defaults to the iterations behind the values, 400 where they are its limit.
         X : array or data frame, optional
             The data of the fit: needed, and compared, as by `interval`.
 
@@ -414,7 +414,7 @@ class Estimate(LeftThere):
         return walks_of(self, columns, last, rows_of(self, X, columns=columns))
 
     def plot_path(self, ax: Axes | None = None, **options: Any) -> Axes:
-        """Draw |μ̂_t|: the selected features rise one after the other, the rest stays down."""
+        """Draw |μ̂_t|: the selected features rise one after the other, the rest stays down; see `plots.plot_path`."""
         from sparsemean.plots.features import plot_path
 
         return plot_path(self, ax=ax, **options)
@@ -432,7 +432,7 @@ class Estimate(LeftThere):
         return plot_forest(self, ax=ax, **options)
 
     def plot_rows(self, ax: Axes | None = None, **options: Any) -> Axes:
-        """Draw how far each row contradicts the rest, suspects named; see `plots.plot_rows`."""
+        """Draw how far each row deviates from the rest, suspects named; see `plots.plot_rows`."""
         from sparsemean.plots.bad_rows import plot_rows
 
         return plot_rows(self, ax=ax, **options)
@@ -444,13 +444,13 @@ class Estimate(LeftThere):
         return plot_robustness(self, ax=ax, **options)
 
     def plot_plan(self, ax: Axes | None = None, **options: Any) -> Axes:
-        """Draw what so many rows can find as contamination grows, and where this fit stands; see `plots.plot_plan`."""
+        """Draw what numbers of rows can find as contamination grows, and where this fit is; see `plots.plot_plan`."""
         from sparsemean.plots.plan import plot_plan
 
         return plot_plan(self.plan, ax=ax, **options)
 
     def report(self, path: str | Path, **names: Any) -> None:
-        """Write one HTML page that needs no network: summary, table, linked plots and what is guaranteed in this fit.
+        """Write one HTML page that needs no network: summary, table, linked plots and guarantees.
 
         Parameters
         ----------

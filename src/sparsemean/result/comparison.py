@@ -81,20 +81,22 @@ class Comparison:
         """Names of the features, where the input has any."""
         return next(iter(self.results.values())).feature_names
 
-    def table(self, all: bool = False) -> pd.DataFrame:
+    def table(self, all: bool = False, intervals: bool = False, X: object = None) -> pd.DataFrame:
         """Return the tables of all tests below each other, with columns ``group`` and ``reference`` in front.
 
         Parameters
         ----------
         all : bool, default=False
             One row for every feature in every test, in place of the selected ones.
+        intervals, X
+            As in `Estimate.table`.
 
         Returns
         -------
         DataFrame
             The columns of `Estimate.table` behind those two.
         """
-        return self._stacked(lambda estimate: estimate.table(all=all))
+        return self._stacked(lambda estimate: estimate.table(all=all, intervals=intervals, X=X))
 
     def _stacked(self, frame_of: Callable[[Estimate], pd.DataFrame]) -> pd.DataFrame:
         """Put what each test says below each other, with its label and reference in front."""
@@ -111,7 +113,7 @@ class Comparison:
         return pd.concat([frame for frame in frames if len(frame)] or frames[:1], ignore_index=True)
 
     def at(self, contamination: float | tuple[float, float]) -> Comparison:
-        """Decide again for another share of bad rows of each group, without reading data; see `Estimate.at`.
+        """Decide again for another share of bad rows of each group, see `Estimate.at`.
 
         Parameters
         ----------

@@ -41,7 +41,7 @@ SCANPYS = {
     "n_genes": "all genes are written: sc.get.rank_genes_groups_df and sc.pl take as many as you like",
     "rankby_abs": "all genes are written: sort those of sc.get.rank_genes_groups_df by the absolute score",
     "mask_var": "test adata[:, mask] with use_raw=False",
-    "tie_correct": "ties are always allowed for: leave it out",
+    "tie_correct": "ties are always taken into account: leave it out",
     "copy": "pass adata.copy(), as the result itself is returned",
 }
 """Parameters of scanpy's function that there are not, and what there is."""

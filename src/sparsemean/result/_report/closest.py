@@ -52,6 +52,8 @@ def nearest_feature(wording: Wording, *, named: bool) -> str:
     (name,), (value,) = estimate.names(features), wording.adjusted[features]
     called = f"{wording.feature} {name}" if estimate.feature_names is None else name
     where = f" in {wording.contrast}" if named else ""
+    if value >= 1:  # the first of ties is not the strongest
+        return f"; no {wording.rule.compared.name} is below 1"
     return f"; strongest: {called}{where}, {wording.rule.compared.name} {value:.2g}"
 
 
@@ -73,7 +75,7 @@ def needed(wording: Wording) -> str:
     units = "times the scale" if wording.test.means else f"standard deviation{'s' * (effect != 1)}"
     beyond = f" beyond {plan.question.min_effect:g}" if plan.question.min_effect else ""
     wanted = f"takes about {rows:,.0f} {unit}s{' in all' if wording.names else ''}"
-    half = f"half of it {wanted}" if rows else "half of it is out of reach with so many wrong ones"
+    half = f"half of it {wanted}" if rows else "half of it is out of reach with that many wrong ones"
     return f"{these} show {size} {units}{beyond} with {percent(POWER)} probability (normal noise); {half}."
 
 

@@ -37,42 +37,42 @@ class Column(NamedTuple):
 
 
 COLUMNS = (
-    Column("feature", "Feature", "name", "Name of the column, or its number counted from 0"),
+    Column("feature", "{Feature}", "name", "Name, or number of the column counted from 0"),
     Column("estimate", "Estimate", "number", "{effect}, in the units of the data"),
-    Column("ci_low", "From", "number", "Lower end of the interval after selection, at level {level}"),
-    Column("ci_high", "To", "number", "Upper end of the interval after selection, at level {level}"),
+    Column("ci_low", "From", "number", "Lower end of the interval ({intervals})"),
+    Column("ci_high", "To", "number", "Upper end of the interval ({intervals})"),
     Column(
         "measure", "Measure", "word",
         "What the estimate is where many values are equal: the difference of means (means) of two values, else the "
-        "share of pairs of rows {won} (pairs)",
+        "share of pairs of {units} {won} (pairs); an end at 0 is not part of the interval, as the test excludes 0",
     ),
     Column(
         "p_value", "p", "p",
-        "p-value, valid with {bad} replaced by anything; not adjusted for the number of features",
+        "p-value, {replaced}; not adjusted for the number of features",
     ),
     Column("p_adjusted", "p adjusted", "p", "Adjusted for all features by {holm}"),
     Column("q_value", "q", "p", "q-value by {q_rule}"),
-    Column("radius", "Radius", "count", "So many {units} {radius}"),
-    Column("max_contamination", "Survives", "share", "Largest share of bad {each} at which it is still selected"),
+    Column("radius", "Radius", "count", "How many {units} {radius}"),
+    Column("max_contamination", "Survives", "share", "Largest share of bad {each} up to which it is selected"),
     Column("beta", "{lean}", "rate", "{lean_meaning}{beside}"),
     Column("entry_time", "Enters at", "count", "Iteration at which the feature leaves zero; earlier is stronger"),
     Column("bucket_size", "Bucket", "count", "Rows in a bucket where signs show most, of {sizes}{beside}"),
     Column(
         "skewed", "Skewed", "flag",
-        "Yes: the value is a centre, not mean, as the feature looks skewed, or has bad rows to one side",
+        "Yes: the value is a centre, not a mean, as the feature may be skewed, or has bad {units} on one side",
     ),
-    Column("log10_p", "log₁₀ p", "number", "log₁₀ of p, also where p is below what a number can hold", 1),
+    Column("log10_p", "log₁₀ p", "number", "log₁₀ of p, also where p is too small for a number of 64 bits", 1),
     Column("mean_0", "Mean {short_0}", "number", "Mean of {reference}; it carries no guarantee"),
     Column("mean_1", "Mean {short_1}", "number", "Mean of {label}; it carries no guarantee"),
     Column("median_0", "Median {short_0}", "number", "Median of {reference}"),
     Column("median_1", "Median {short_1}", "number", "Median of {label}"),
     Column("share_nonzero_0", "Non-zero {short_0}", "share", "Share of values of {reference} that are not zero"),
     Column("share_nonzero_1", "Non-zero {short_1}", "share", "Share of values of {label} that are not zero"),
-    Column("n_0", "n {short_0}", "count", "Values of {reference} that are there"),
-    Column("n_1", "n {short_1}", "count", "Values of {label} that are there"),
+    Column("n_0", "n {short_0}", "count", "Values of {reference} that are not missing"),
+    Column("n_1", "n {short_1}", "count", "Values of {label} that are not missing"),
     Column(
         "auc", "AUC", "rate",
-        "Share of pairs, a row of {label} and one of {reference}, in which {label} is larger; ties count half",
+        "Share of pairs, a {unit} of {label} and one of {reference}, in which {label} is larger; ties count half",
     ),
     Column("difference", "Difference", "number", "Means, {label} minus {reference}; it carries no guarantee"),
     Column("lift", "Lift", "percent", "Difference of means in % of the mean of {reference}; it carries no guarantee"),
@@ -80,8 +80,11 @@ COLUMNS = (
 )  # fmt: skip
 EXTRA = {
     "log10_p", "median_0", "median_1", "difference", "share_nonzero_0", "share_nonzero_1", "n_0", "n_1", "radius",
+    "beta", "entry_time", "bucket_size",
 }  # fmt: skip
-"""Columns of two groups that the page shows only where all are asked for."""
+"""Columns that the page shows only where all are asked for."""
+IN_LOGARITHMS = ("gene", "probe", "protein", "peptide", "transcript")
+"""Features whose values are logarithms, if they are no counts: a ratio of them is no lift."""
 LONGEST = 14
 """Letters of a group's name in a heading."""
 FOLD_CHANGES = {
@@ -93,19 +96,17 @@ FOLD_CHANGES = {
 
 def described_columns(values: Mapping[str, npt.ArrayLike] | pd.DataFrame, wording: Wording) -> list[Column]:
     """Describe the columns of a table, in its order, but for those that say nothing here."""
-    effects, extra, nothing = wording.estimate.effects, set[str](), {"log10_p"}
+    extra, nothing = EXTRA | {"p_adjusted", "q_value"} - {wording.rule.compared.column}, set[str]()
     if wording.names:
-        extra = EXTRA | {"p_adjusted", "q_value"} - {wording.rule.compared.column}
         nothing = {"entry_time", "bucket_size", *(["beta"] if wording.test.ranked else [])}  # auc says the same
     if wording.estimate.sample.y is not None:
         nothing |= {"entry_time", "bucket_size"}
+    if wording.feature in IN_LOGARITHMS and wording.estimate.effects is not None:
+        nothing |= set() if wording.estimate.effects.scale == "counts" else {"lift"}
     if wording.test.means or not (wording.estimate.measure > CENTRE).any():
         nothing |= {"measure"}
-    if effects is not None and effects.scale == "log1p":
-        extra |= {"lift"}  # a ratio of logarithms says nothing
-    # Neither counts nor their logarithms have no fold change.
-    if "log2_fold_change" in values and np.isnan(np.asarray(values["log2_fold_change"], dtype=np.float64)).all():
-        nothing |= {"log2_fold_change"}
+    # Logarithms have no lift, and what is neither counts nor logarithms of them has no fold change.
+    nothing |= {k for k in ("lift", "log2_fold_change") if k in values and np.isnan(np.asarray(values[k], float)).all()}
     sizes, digits = np.abs(np.asarray(values["estimate"], dtype=np.float64)), None
     sizes = sizes[np.isfinite(sizes) & (sizes > 0)]
     # Three or four digits of the typical estimate, where sizes do not differ too much: one large estimate must not take
@@ -133,23 +134,21 @@ def _terms(wording: Wording) -> dict[str, str]:
     called = [name.removeprefix("the ") if name == REST else name for name in wording.names or ("", "")]
     short = [name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…" for name in called]
     ranks = plan.question.test == "ranks" and not wording.names
-    beyond = "beyond those allowed for must be replaced, at least, before the feature can drop out"
+    beyond = "more must be replaced, at least, before the feature can drop out"
     if wording.rule.paper:  # whose support no p-value decides: Holm's, at the same level, is what bad rows move
         beyond = "must be replaced, at least, before Holm would judge the feature differently"
     return {
         **guarantees.terms(wording),
         **wording.test._asdict(),
-        "level": f"{plan.question.level:.2g}",
         "holm": f"{SELECTIONS['maxt' if wording.rule.drawn else 'fwer']}: {RULES['fwer'].error}",
         "q_rule": f"{SELECTIONS[q_rule]}: {RULES[q_rule].error}",
         "radius": beyond,
         "won": wording.test.pairs,
         "beside": "; the ranks that select do not know it" if ranks else "",
         "sizes": ", ".join(map(str, plan.walk.bucket_sizes)),
-        "short_0": short[0],
-        "short_1": short[1],
+        "short_0": short[0], "short_1": short[1], "Feature": wording.feature.capitalize(),
         "fold_change": FOLD_CHANGES[None if effects is None else effects.scale],
-    }
+    }  # fmt: skip
 
 
 def plain(values: npt.ArrayLike, digits: int | None = None) -> list[object]:

@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsemean._fit.messages import AT_NULL, NOT_GUARANTEED
-from sparsemean._stats.decision import harmonic
+from sparsemean._stats.decision import error_after_selection, harmonic
 from sparsemean._stats.nulls import KURTOSIS
+from sparsemean._util.checks import pluralize
 from sparsemean._util.plans import Plan, Side
 from sparsemean.result import Estimate
 from sparsemean.result._report.wording import EACH, SIDES, TESTS, Wording, percent
@@ -25,7 +26,7 @@ SHOPPED = 0.23
 
 SAME = (
     "A feature that does not differ has the same distribution in both groups, of any form. A difference in spread "
-    "alone breaks this too, and may be noticed."
+    "alone breaks this too, and may be found."
 )
 """Which features of two groups count as false."""
 SHIFTED = (
@@ -34,8 +35,8 @@ SHIFTED = (
 )
 """What is assumed of features that differ."""
 TOGETHER = (
-    "Where no {unit} is bad, false features are false together: in one sample a whole row of their values is as likely "
-    "as its mirror image, of groups whole rows have one law in both, dependence and what is missing included. The "
+    "Where no {unit} is bad, features are false as a whole: in one sample a row of all their values is as likely as "
+    "its mirror image; in groups such rows have one distribution, dependence and missing values included. The "
     "seed, which draws flips or permutations, was not chosen after seeing what it selects."
 )
 """What is assumed of features together where flips and permutations decide."""
@@ -59,8 +60,8 @@ SEED = (
 )
 """What is assumed where the seed decides what is selected."""
 MEANS = (
-    "Means of the groups, their difference, lift and fold change: they stand in the table because they are asked for. "
-    "One bad row moves them as far as anyone likes."
+    "Means of the groups, their difference, lift and fold change: the table shows them because readers ask for them, "
+    "but one bad {unit} can move them without limit."
 )
 """What is not guaranteed wherever two groups are compared."""
 MIXTURE = (
@@ -69,39 +70,39 @@ MIXTURE = (
 )
 """What is not guaranteed against a rest of several labels."""
 UNSEEN = (
-    "That all bad {units} look bad: those whose values are plausible are not seen and not allowed for. Where there may "
-    "be some, read how many a feature survives, or name a contamination."
+    "That all bad {units} are detected: those with plausible values are not. Where there may be some, read up to how "
+    "many bad {units} a feature is selected, or name a contamination."
 )
 """What is not guaranteed where as many bad rows are allowed for as look bad."""
-SUSPECTS = "Which {units} are bad: the list of suspects may hold a good one and miss a bad one."
+SUSPECTS = "Which {units} are bad: a suspect may be good, and a bad one may be missed."
 """What is not guaranteed where there are suspects."""
 APART = (
-    "feature(s) listed apart, which only the rows left after screening show: their p-values treat those rows as if "
-    "nobody had chosen them by looking."
+    "listed as not certified, which only the {units} left after screening show: their p-values ignore that those "
+    "{units} were chosen by looking."
 )
 """What is not guaranteed of features that are not certified."""
-NOTHING = (
-    "Nothing: suspects were taken out by looking at the values, and rows that are chosen so make chance look like more."
-)
+NOTHING = "Nothing: suspects were taken out by looking at the values, which makes chance look like signal."
 """What is guaranteed of the rows that are left without suspects."""
 MISSING = "A value is missing for reasons that have nothing to do with what it would have been."
 """What is assumed of missing values."""
 P_VALUES = "Every p-value is the largest that bad {units} could have left: it holds {replaced}."
 INTERVALS = (
-    "Of the intervals of the selected features at most {level} are expected to miss, if features are independent and "
-    "no one chose by replacing {units} which of them are selected; else {otherwise}"
+    "Intervals are {intervals}: each one misses with probability at most {alone} if its feature is named in advance, "
+    "and on average at most {level} of those that are shown miss. ¹"
 )
-INTERVALS_AFTER_LOOKING = (
-    "Of the intervals of the selected features at most {worst} are expected to miss, counted where {no_more}: as that "
-    "number was chosen by looking, the level is multiplied by 1 + 1/2 + … + 1/d."
+"""Each interval's own promise; what is proved of all that are shown is in the footnote."""
+FOOTNOTE = "¹ For independent features, if no one chose by replacing {units} which are selected; else {otherwise}"
+FOOTNOTE_AFTER_LOOKING = (
+    "¹ For independent features, and a number of bad {units} that is named in advance. Here it was chosen by looking: "
+    "at most {worst} is proved, level·(1 + 1/2 + … + 1/d), where {no_more}."
 )
 SURVIVES = (
     "With the same probability, for all features at once: a listed feature is real, or a larger share of the {one} is "
     "bad than its column “Survives” says. This holds whatever share was planned for."
 )
 RADIUS = (
-    "Radius: a feature stays selected whatever is done to fewer than that many further {units}, with as many bad ones "
-    "allowed for as here (a new fit may allow for more, if more look bad). It is a lower bound."
+    "Radius: a feature stays selected whatever is done to fewer than that many further {units}, as long as the same "
+    "number of bad ones is assumed (a new fit may find more suspects, and assume more). It is a lower bound."
 )
 
 
@@ -123,7 +124,7 @@ def promise(tests: Sequence[Wording]) -> str:
     """Say in a summary of a test, or of several, what the rule promises and on which assumptions: the first ones."""
     first, filled = tests[0], terms(tests[0])
     if len(tests) > 1:  # each has its own number of bad rows
-        filled["replaced"] = "with as many {units} replaced by anything as are allowed for".format(**filled)
+        filled["replaced"] = "with as many {units} replaced by anything as are assumed bad".format(**filled)
         filled["no_more"] = NO_MORE.format(**filled)
     rule, gaps = _guaranteed(first)[0], MISSING if first.plan.question.missing == "omit" else ""
     return " ".join(part for part in (rule.format(**filled), *_assumed(first)[:2], gaps) if part)
@@ -174,13 +175,14 @@ def _of_means(plan: Plan) -> list[str]:
     ]
 
 
-NO_MORE = "no more {units} are bad than were allowed for by looking"
+NO_MORE = "no more {units} are bad than were assumed after looking"
 """On which condition what holds whose number of bad rows was chosen by looking: chance has a part in it."""
 
 
 def terms(wording: Wording) -> dict[str, str]:
     """Return what the sentences of the tables are filled in with."""
-    plan, units = wording.plan, f"{wording.noun}s"
+    plan, whole, units = wording.plan, wording.estimate.decision.whole, f"{wording.noun}s"
+    lost, whole = whole is None and plan.n_tests > 1, whole or wording.estimate.decision  # of all tests, in files
     worst = plan.question.level * harmonic(plan.n_hypotheses)  # whatever chose, or depends on, the features
     no_more = f"{NO_MORE.format(units=units)} (here {wording.bad if plan.bad_rows else 'none'})"
     # Nothing is dealt between groups, so there is no seed to know.
@@ -202,6 +204,8 @@ def terms(wording: Wording) -> dict[str, str]:
         "worst": percent(min(1.0, worst)),
         "otherwise": f"at most {percent(worst)}." if worst < 1 else "no such share is promised.",
         "level": percent(plan.question.level),
+        "intervals": f"{percent(1 - plan.question.level)} intervals, widened for selection",
+        "alone": "level·selected/tested" if lost else percent(error_after_selection(plan, max(1, whole.support.size))),
         "confidence": percent(1 - plan.question.level),
         "label": wording.label,
         "reference": wording.reference,
@@ -226,15 +230,15 @@ def _guaranteed(wording: Wording) -> list[str]:
 
 
 def _intervals(wording: Wording) -> str:
-    """Say what share may miss under dependence or attack, and which intervals have no ends."""
+    """Say what each interval promises, which have no ends, and last what is proved of all that are shown."""
     plan, ends = wording.plan, wording.estimate.intervals[wording.estimate.support]
-    sentence = INTERVALS_AFTER_LOOKING if chosen_by_looking(plan) else INTERVALS
+    sentence = INTERVALS
     if unknown := int(np.sum(np.isnan(ends[:, 0]))):
         sentence += f" {unknown:,} of them have none, {AT_NULL}."
     open_ends = np.isinf(ends).any(axis=1) if plan.question.side is Side.BOTH else np.isinf(ends).all(axis=1)
     if infinite := int(np.sum(open_ends)):
         sentence += f" {infinite:,} of them end at infinity, as the sample is too small for that many bad {{units}}."
-    return sentence
+    return f"{sentence} {FOOTNOTE_AFTER_LOOKING if chosen_by_looking(plan) else FOOTNOTE}"
 
 
 def _assumed(wording: Wording) -> list[str]:
@@ -245,11 +249,11 @@ def _assumed(wording: Wording) -> list[str]:
         independent = "Subjects are independent of each other; each is compared by one mean, of equally many rows."
     sentences = [false, independent, *besides]
     if plan.bad_rows:
-        looked = f" {'More' if wording.more_look_bad else 'As many'} look bad." if plan.auto else ""
+        looked = f" {'More' if wording.more_look_bad else 'As many'} look suspicious." if plan.auto else ""
         sentences.append(f"No more than {{bad}} are bad{': {shares}' if groups else ' ({shares})'}.{looked}")
     elif plan.auto:
-        why = "none looks it" if wording.judged else f"{noun}s were not screened, so none is allowed for"
-        sentences.append(f"No {noun} is bad: {why}.")
+        why = "None looks suspicious" if wording.judged else f"The {noun}s were not screened"
+        sentences.append(f"No {noun} is bad. {why}.")
     if wording.test.means:
         test = wording.estimate.mean_test or wording.estimate.difference_test
         sentences += [SPLIT if test is not None and test.rows is not None else "", REST_MEAN if plan.rest else ""]
@@ -282,27 +286,28 @@ def _not_guaranteed(wording: Wording) -> list[str]:
     estimate, plan, some = wording.estimate, wording.plan, wording.k > 0
     filled_up, uncertified = estimate.decision.filled_up, estimate.uncertified
     apart = 0 if uncertified is None else uncertified.features.size
-    verb = "differ" if wording.names else "have a mean" if estimate.sample.y is None else "have a trend"
+    trend = estimate.sample.y is not None
+    verb = "have a difference" if wording.names else "have a trend" if trend else "have a mean"
     return [
         wording.rule.not_promised,
         UNSEEN if plan.auto else "",
-        f"{filled_up} feature(s) did not pass the rule and only fill the support up." if filled_up else "",
-        f"That all is found: a feature not listed may {verb}, too little to be told from noise and bad {{units}}.",
+        f"{pluralize(filled_up, wording.feature)} did not pass and only fill up the list." if filled_up else "",
+        f"That everything is found: a {wording.feature} not listed may {verb} that is too small to be seen here.",
         _values(wording) if some else "",
         MEANS if some and wording.names else "",
         MIXTURE if plan.rest and not wording.test.means and wording.reference != EACH else "",
         SUSPECTS if wording.rows.suspects.size else "",
-        f"The {apart:,} {APART}" if apart else "",
-        "Anything, once more {units} are bad than a feature survives.",
+        f"The {pluralize(apart, wording.feature)} {APART}" if apart else "",
+        "Anything about a feature, once more {units} are bad than its column “Survives” says.",
     ]
 
 
 def _values(wording: Wording) -> str:
     plan = wording.plan
     if not wording.estimate.has_values:
-        return "How large a mean is: estimates and intervals need the rows, which were not at hand."
+        return "How large a mean is: estimates and intervals need the rows, which were not there."
     if wording.names or plan.question.refine == "" or (wording.test.means and plan.question.refine == "auto"):
-        return f"The estimate itself, {wording.test.estimator}, is robust, but only its interval has a bound."
+        return f"The estimate itself, {wording.test.estimator}: it is robust, but only its interval has a bound."
     bounded = wording.test.means or plan.question.refine == "auto"
     but = ", but it is kept inside its interval, which has one" if bounded else ""
     return f"The estimate itself: it is robust and was measured against many attacks, without a bound of its own{but}."

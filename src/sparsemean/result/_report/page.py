@@ -23,7 +23,7 @@ from sparsemean.result import Estimate
 from sparsemean.result._report import columns, plot_data
 from sparsemean.result._report.closest import closest_first, without_bad_rows
 from sparsemean.result._report.columns import WITHOUT_ANY
-from sparsemean.result._report.guarantees import guarantees_of
+from sparsemean.result._report.guarantees import guarantees_of, terms
 from sparsemean.result._report.plot_data import MOST_STOPS, STOPS_OF_MANY, stops_of
 from sparsemean.result._report.summary import TESTS_SHOWN, below_verdict, overview
 from sparsemean.result._report.verdict import MEANINGS, Family, lines_of, which_tests
@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 
 MOST_LISTED, LEAST_LISTED = 15_000, 150
 """Features on the page, the strongest: beyond them it would grow past what mail and browsers like. Several tests share
-them, down to so many for each."""
+them, down to that many for each."""
+MOST_VALUED = 4_000_000
+"""Values of the data up to which the features that are not listed are valued for a picture, too: half a second."""
 
 
 def listed_features(wording: Wording, most: int) -> IntArray:
@@ -63,54 +65,55 @@ def page_data(wording: Wording, *, tests: int = 1, family: Family | None = None)
     listed = listed_features(wording, MOST_LISTED if tests == 1 else max(LEAST_LISTED, MOST_LISTED // tests))
     family = family or Family(estimate, [wording], stops_of([estimate], MOST_STOPS))
     place = [test.estimate is estimate for test in family.tests].index(True)
-    said = lines_of([wording], family, [place])
-    values = numbers_of(estimate, listed)
+    said, others = lines_of([wording], family, [place]), np.ones(plan.n_features, dtype=bool)
+    others[listed] = False
+    few = not others.any() or plan.n_rows * plan.n_features <= MOST_VALUED // tests  # they are valued, too
+    features = np.concatenate((listed, np.flatnonzero(others))) if few else listed
+    known = numbers_of(estimate, features, every=few)
+    values = {key: column[: listed.size] for key, column in known.items()}
     marks = estimate.skewed[listed]
     if 1 in marks:
         values["skewed"] = np.where(marks < 0, None, marks == 1)
     described = columns.described_columns(values, wording)
-    apart, others, rate = sorted_uncertified(estimate), np.ones(plan.n_features, dtype=bool), math.inf
-    others[listed] = False
+    apart, rate = sorted_uncertified(estimate), math.inf
     mass = plot_data.count_on_grid(estimate.beta[others], np.abs(estimate.log10_p[others]))
+    rest = np.flatnonzero(others) if wording.names and tests == 1 and plan.n_features <= MOST_LISTED else listed[:0]
     if wording.rule.paper:  # the |β| that it asks for
         rate = walks.selection_threshold(plan.walk.select_at, alpha=plan.walk.alpha, eta=plan.walk.eta)
     return {
-        "effect": wording.test.effect,
-        "lean": wording.test.lean,
-        "groups": wording.names,
-        "unit": f"{wording.noun}s",
-        "feature": wording.feature,
-        "each": wording.each,
-        "n_rows": plan.n_rows,
-        "n_features": plan.n_features,
-        "bad_rows": plan.bad_rows,
+        "effect": wording.test.effect, "lean": wording.test.lean, "groups": wording.names, "feature": wording.feature,
+        "unit": f"{wording.noun}s", "each": wording.each,
+        "row": "row" if estimate.units is not None and not wording.names else wording.noun,
+        "n_rows": plan.n_rows, "n_features": plan.n_features, "n_selected": wording.k, "bad_rows": plan.bad_rows,
         "bad": f"{' and '.join(f'{number:,}' for number in wording.allowed)} {wording.noun}s",
-        "contamination": plan.contamination,
-        "level": plan.question.level,
-        "selection": plan.question.selection,
-        "seed": str(estimate.seed),
+        "contamination": plan.contamination, "level": plan.question.level, "selection": plan.question.selection,
+        "seed": str(estimate.seed), "versions": dict(estimate.status.versions), "without_any": WITHOUT_ANY,
         "null": None if estimate.shift is None else columns.plain(estimate.shift[listed], 17),
-        "without_any": WITHOUT_ANY,
-        "n_selected": wording.k,
         "in_percent": estimate.effects is not None and estimate.effects.scale != "log1p",
         "has_values": estimate.has_values,
         "columns": [[c.key, c.heading, c.kind, c.digits, c.meaning, c.extra] for c in described],
         "table": [columns.plain(values[c.key]) for c in described],
-        "index": listed.tolist(),
-        "log10_p": columns.plain(estimate.log10_p[listed], 7),
+        "index": listed.tolist(), "log10_p": columns.plain(estimate.log10_p[listed], 7),
+        "rest": {"names": estimate.names(rest), "lean": columns.plain(estimate.beta[rest], 4)},
         "uncertified": {
             "feature": estimate.names(apart.features[:MOST_LISTED]),
             "estimate": columns.plain(apart.estimate[:MOST_LISTED]),
             "p_adjusted": columns.plain(apart.p_adjusted[:MOST_LISTED]),
         },
-        "volcano": {"mass": mass, "rate": rate if rate <= 1 else None},
+        "volcano": {
+            "mass": mass, "rate": rate if rate <= 1 else None,
+            "effect": plot_data.effect_data(wording, known, features[listed.size :]) if few else None,
+        },
+        "frames": {
+            "forest": bool(np.isfinite(values["estimate"]).any() or np.isfinite(values["ci_low"]).any()),
+            "robustness": bool(np.isfinite(estimate.max_contamination).any()), "rows": wording.judged,
+        },
         "shares": plot_data.share_data(wording, listed, family=family, place=place, said=said, tests=tests),
         "values": plot_data.values_data(estimate, listed, tests=tests),
         "robustness": plot_data.robustness_data(wording),
         "rows": plot_data.rows_data(wording, most=plot_data.MOST_POINTS // tests),
         "summary": "\n".join((*said, *below_verdict(estimate))),
-        "versions": dict(estimate.status.versions),
-    }
+    }  # fmt: skip
 
 
 # All of its settings.
@@ -125,7 +128,7 @@ def settings(wording: Wording) -> list[tuple[str, str]]:
         "Compared": f"{wording.test.direction}{wording.strata}, {wording.groups}" if wording.names else "",
         "Family": f"{plan.n_hypotheses:,} hypotheses of {plan.n_tests:,} tests" if plan.n_tests > 1 else "",
         "Test": estimate.status.test,
-        "contamination": f"{'auto, as many as look bad: ' if plan.auto else ''}{wording.bad} ({wording.shares})",
+        "contamination": f"{'auto, the suspects: ' if plan.auto else ''}{wording.bad} ({wording.shares})",
         "selection": f"{question.selection}: {SELECTIONS[question.selection]}, {wording.rule.error}",
         **{name: getattr(question, name) for name in ("level", "target", "min_effect", "missing")},
         "alternative": question.side,
@@ -153,7 +156,7 @@ HERE = Path(__file__).parent / "template"
 ENDINGS = (".html", ".htm")
 SCRIPTS = (
     "tests", "base", "state", "numbers", "axes", "plot", "volcano", "values", "forest", "robustness", "rows",
-    "table", "share", "download", "start",
+    "table", "share", "download", "dots", "start",
 )  # fmt: skip
 """In this order they are one script."""
 
@@ -212,7 +215,7 @@ def page_of(
         own = (
             f"What differs between {first.reference} and {first.label}" if first.names else "Which features have a mean"
         )
-        filled: dict[str, object] = {"title": title or own, "tests": [], "contents": [content]}
+        filled: dict[str, object] = {"title": title or own, "tests": [], "contents": [content], "dots": None}
     else:
         filled = _choice(result, tests, title, file_name)
     return (
@@ -222,6 +225,8 @@ def page_of(
             now=datetime.now(UTC),
             versions=first.estimate.status.versions,
             uncertified=apart is not None and apart.features.size,
+            row="row" if first.estimate.units is not None and not first.names else first.noun,
+            feature=first.feature,
             style=(HERE / "style.css").read_text(encoding="utf-8"),
             script=script(),
             **filled,
@@ -246,6 +251,7 @@ def _choice(result: Comparison, tests: list[Wording], title: str | None, file_na
         "verdict_of_all": lines_of(tests, family, range(len(tests))),
         "rest_of_all": below_verdict(result),
         "contents": contents,
+        "dots": plot_data.dots_data(tests),
     }
 
 
@@ -264,6 +270,7 @@ def html_of_test(
             content=content,
             first=min(columns.FIRST, wording.k or WITHOUT_ANY),
             kinds=MEANINGS,
+            intervals=terms(wording)["intervals"],
             rest=below_verdict(wording.estimate),
             promises=guarantees_of(wording),
             settings=settings(wording),

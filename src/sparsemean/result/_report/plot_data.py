@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from sparsemean._fit.afterwards import intervals_of
+from sparsemean._fit.afterwards import intervals_of, numbers_of, strongest_first
 from sparsemean._stats.decision import error_after_selection
 from sparsemean._stats.planning import bad_rows
 from sparsemean._stats.row_scores import limit
@@ -179,6 +178,52 @@ def rejection_p(estimate: Estimate) -> float | None:
     return max(line, float(estimate.p_values[estimate.support].max(initial=0.0))) if plan.sizes else line
 
 
+MOST_FOLDS = 10.0
+"""Doublings that are shown: where a mean is 0 there is no end of them."""
+
+
+def effect_data(wording: Wording, known: Mapping[str, FloatArray], others: IntArray) -> dict[str, object] | None:
+    """Return which column of what is ``known`` has effects, what they are, and where those of ``others`` are on a grid.
+
+    Counts and logarithms of counts have fold changes, else it is the estimate; None where estimates have no one unit.
+    """
+    size, key, title = known["estimate"], "estimate", wording.test.effect
+    if np.isfinite(known.get("log2_fold_change", np.nan)).any():
+        key, title = "log2_fold_change", f"log₂ fold change, {wording.test.direction}"
+        size = np.clip(known[key], -MOST_FOLDS, MOST_FOLDS)  # as the script of the page does
+    elif len({*known["measure"].tolist()} - {""}) != 1:
+        return None
+    size = size[size.size - others.size :]  # they come last
+    if key == "estimate" and wording.estimate.shift is not None:
+        size = size - wording.estimate.shift[others]
+    there = np.isfinite(size)
+    mass = count_on_grid(size[there], np.abs(wording.estimate.log10_p[others][there]))
+    return {"key": key, "title": title, "mass": mass}
+
+
+# Of several tests the strongest features of each, in all of them.
+
+MOST_DOTS = 24
+"""Features, and tests, up to which there is a picture of all of them."""
+
+
+def dots_data(tests: Sequence[Wording]) -> dict[str, object] | None:
+    """Return shares of non-zeros and effects of the strongest features of each test; None where none are ranked."""
+    same, each = len({test.reference for test in tests}) == 1, max(1, MOST_DOTS // len(tests))
+    if not 1 < len(tests) <= MOST_DOTS or not same or not tests[0].test.ranked or tests[0].reference == EACH:
+        return None
+    best = [strongest_first(test.estimate, test.estimate.support)[:each] for test in tests]
+    features = np.array(list(dict.fromkeys(np.concatenate(best).tolist())), dtype=np.intp)
+    known = [numbers_of(test.estimate, features, every=True) for test in tests]
+    folds = any(np.isfinite(one["log2_fold_change"]).any() for one in known)
+    key, called = ("log2_fold_change", "log₂ fold change") if folds else ("beta", "Cliff’s delta")
+    if not features.size or not any(np.isfinite(one["share_nonzero_1"]).any() for one in known):
+        return None
+    shares, effects = ([plain(one[name], 3) for one in known] for name in ("share_nonzero_1", key))
+    names, labels = tests[0].estimate.names(features), [test.label for test in tests]
+    return {"features": names, "labels": labels, "shares": shares, "effects": effects, "called": called}
+
+
 # What other shares of bad rows would leave: the steps of the slider.
 
 MOST_STOPS, STOPS_OF_MANY = 21, 9
@@ -280,23 +325,23 @@ def values_data(estimate: Estimate, listed: IntArray, *, tests: int = 1) -> list
     suspects = [] if rows is None else rows.suspects[:MOST_TOLD].tolist()
     labels = np.zeros(columns.shape[0], dtype=np.intp) if estimate.labels is None else estimate.labels
     sides = [labels == side for side in range(1 if estimate.labels is None else 2)]
-    return [_values(column, sides, suspects) for column in columns.T]
-
-
-def _values(column: FloatArray, sides: Sequence[npt.NDArray[np.bool_]], suspects: list[int]) -> dict[str, object]:
-    there = [column[side & np.isfinite(column)] for side in sides]
-    trusted = column.copy()
-    trusted[suspects] = np.nan  # they are drawn for themselves
-    others = [np.sort(trusted[side & np.isfinite(trusted)]) for side in sides]
-    spread = [np.linspace(0, each.size - 1, min(each.size, MOST_VALUES)).round().astype(np.intp) for each in others]
-    return {
-        "values": [plain(each[places], 4) for each, places in zip(others, spread, strict=True)],
-        "boxes": [plain(np.quantile(each, (0.25, 0.5, 0.75)), 4) if each.size else [] for each in there],
-        "n": [int(each.size) for each in there],
-        "suspects": [
-            [k, side, *plain(column[[row]], 4)]
-            for k, row in enumerate(suspects)
-            for side, members in enumerate(sides)
-            if members[row] and np.isfinite(column[row])
-        ],
-    }
+    data = list[dict[str, object]]()
+    for column in columns.T:
+        there, trusted = [column[side & np.isfinite(column)] for side in sides], column.copy()
+        trusted[suspects] = np.nan  # they are drawn for themselves
+        others = [np.sort(trusted[side & np.isfinite(trusted)]) for side in sides]
+        spread = [np.linspace(0, each.size - 1, min(each.size, MOST_VALUES)).round().astype(np.intp) for each in others]
+        data.append(
+            {
+                "values": [plain(each[places], 4) for each, places in zip(others, spread, strict=True)],
+                "boxes": [plain(np.quantile(each, (0.25, 0.5, 0.75)), 4) if each.size else [] for each in there],
+                "n": [int(each.size) for each in there],
+                "suspects": [
+                    [k, side, *plain(column[[row]], 4)]
+                    for k, row in enumerate(suspects)
+                    for side, members in enumerate(sides)
+                    if members[row] and np.isfinite(column[row])
+                ],
+            }
+        )
+    return data

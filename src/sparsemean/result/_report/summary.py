@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sparsemean._fit.afterwards import numbers_of, strongest_first
-from sparsemean._fit.messages import DEPENDENT, NOT_GUARANTEED, how_tested
+from sparsemean._fit.messages import DEPENDENT, DETAILS, MATTERS, NOT_GUARANTEED, how_tested
 from sparsemean._fit.power import CANNOT
 from sparsemean._stats import path
 from sparsemean._stats.effects import PAIRS
@@ -71,9 +71,8 @@ def features_of(wording: Wording, most: int = SHOWN) -> TextTable:
     marks = np.select([estimate.measure[features] == PAIRS, estimate.skewed[features] == 1], ["†", "*"], " ")
     features = features[:most]
     footnotes = {
-        "*": "* a centre, not a mean: the target “mean” is about means",
-        "†": f"† share of pairs {wording.test.pairs}",
-    }
+        "*": '* a centre, not a mean: target="mean" tests means', "†": f"† share of pairs {wording.test.pairs}",
+    }  # fmt: skip
     of = numbers_of(estimate, features)
     compared = wording.rule.compared
     ranked = ["auc"] if wording.test.ranked else []
@@ -83,10 +82,13 @@ def features_of(wording: Wording, most: int = SHOWN) -> TextTable:
         interval = f"{of['ci_low'][at]:.3g} … {of['ci_high'][at]:.3g}".replace("nan … nan", "–")
         survives = f"{of['max_contamination'][at]:.1%}".replace("nan%", "–")
         auc = [f"{of[share][at]:.3f}" for share in ranked]
-        last = _p_text(of[compared.column][at]), str(of["radius"][at]), survives
-        rows.append((str(of["feature"][at]), value, interval, *auc, *last))
+        p, radius = _p_text(of[compared.column][at]), str(of["radius"][at])
+        rows.append((str(of["feature"][at]), value, interval, *auc, p, radius, survives))
     headings = (wording.feature, "estimate", "interval", *ranked, compared.heading, "radius", "survives")
-    return TextTable(headings, rows, "; ".join(note for mark, note in footnotes.items() if mark in marks))
+    noted = [note for mark, note in footnotes.items() if mark in marks]
+    noted.append(f"radius: how many more bad {wording.unit}s it takes, at least, to lose the {wording.feature}")
+    noted.append(f"survives: share of bad {wording.each} up to which it is selected")
+    return TextTable(headings, rows, "; ".join(noted))
 
 
 def _p_text(p: float) -> str:
@@ -98,8 +100,8 @@ def closest(wording: Wording) -> TextTable:
     estimate, clean = wording.estimate, without_bad_rows(wording)
     features = closest_first(estimate, clean)[:CLOSEST]
     signs, names = signs_of(clean, features), estimate.names(features)
-    none_bad = ", none bad" if clean is not estimate else ""
-    headings = (wording.feature, "side", "p", f"{wording.rule.compared.heading}{none_bad}", "selected up to")
+    headings = (wording.feature, "side", "p", wording.rule.compared.heading, "selected up to")
+    noted = f"p and {wording.rule.compared.heading}: if no {wording.unit} is {wording.wrong.one}"
     sides, p, adjusted = {1.0: "up", -1.0: "down"}, clean.p_values, wording_of(clean).adjusted
     last = estimate.max_contamination[features]
     passes = np.where(np.isnan(last), "never", [percent(share) for share in last.tolist()]).tolist()
@@ -107,7 +109,7 @@ def closest(wording: Wording) -> TextTable:
         (str(called), sides.get(sign, "–"), _p_text(p[feature]), _p_text(adjusted[feature]), up_to)
         for called, sign, feature, up_to in zip(names, signs.tolist(), features.tolist(), passes, strict=True)
     ]
-    return TextTable(headings, rows)
+    return TextTable(headings, rows, noted if clean is not estimate else "")
 
 
 # Several tests, and all as text of 80 columns.
@@ -131,14 +133,14 @@ def overview(result: Comparison) -> list[dict[str, Any]]:
     return rows
 
 
-NOTED = 4
+NOTED = 3
 """Notes below the table: those that come first matter most."""
 
 
 def printed(result: Estimate | Comparison) -> str:
     """Return verdict and table, as `print` shows them."""
     said = notes(result)
-    more = f" and {len(said) - NOTED} more notes" if len(said) > NOTED else ""
+    more = f" and {pluralize(len(said) - NOTED, 'more note')}" if len(said) > NOTED else ""
     lines = [*verdict_and_table(result), "", *map(wrap, said[:NOTED])]
     return "\n".join((*lines, f"summary() has the details{more}."))
 
@@ -198,16 +200,11 @@ def aligned(table: TextTable, width: int = WIDTH) -> list[str]:
     widths = [max(map(len, column)) for column in columns]
     room = max(LEAST_ROOM, width - sum(widths) - 2 * len(widths))
     names = [_cut(name, room) for name in called]
-    left = max(map(_columns_of, names))
+    taken = [sum(1 + (unicodedata.east_asian_width(letter) in "WF") for letter in name) for name in names]  # columns
     return [
-        "  ".join((name + " " * (left - _columns_of(name)), *map(str.rjust, cells, widths)))
-        for name, *cells in zip(names, *columns, strict=True)
+        "  ".join((name + " " * (max(taken) - width), *map(str.rjust, cells, widths)))
+        for name, width, *cells in zip(names, taken, *columns, strict=True)
     ]
-
-
-def _columns_of(text: str) -> int:
-    """Return how many columns of a terminal a text takes."""
-    return sum(1 + (unicodedata.east_asian_width(letter) in "WF") for letter in text)
 
 
 def _cut(name: str, longest: int) -> str:
@@ -244,9 +241,10 @@ def below_verdict(result: Estimate | Comparison) -> list[str]:
 
 
 def notes(result: Estimate | Comparison) -> list[str]:
-    """Return the notes of a result; of several tests those that every one has, others stand in its own summary."""
+    """Return the notes of a result, those that change the answer first; of several tests those that every one has."""
     first, *others = (each.status.messages for each in tests_of(result))
     said = [n for n in first if not any(sign in n for sign in (CANNOT, DEPENDENT, NOT_GUARANTEED))]  # by the verdict
+    said.sort(key=lambda n: any(sign in n for sign in DETAILS) - any(sign in n for sign in MATTERS))
     return [f"Note: {n}." for n in said if all(n in messages for messages in others)]
 
 
@@ -271,7 +269,7 @@ def _done_and_found(wording: Wording) -> list[str]:
     uncertified = estimate.uncertified
     if uncertified is not None and uncertified.features.size:
         names = list_names(estimate.names(uncertified.features))
-        sentences.append(f"Only without those {wording.unit}s, and so not certified: {names}.")
+        sentences.append(f"Seen only without those {wording.unit}s, and so not certified: {names}.")
     return sentences
 
 
@@ -288,7 +286,7 @@ def _details(wording: Wording) -> list[str]:
         least = f"{pluralize(number, f'bad {wording.noun}')} ({number / wording.plan.n_units:.2%} of all)"
     return [
         promised,
-        "" if paper else f"Every one of them survives at least {least}.",
+        "" if paper else f"Every one of them is selected up to {least}, or more.",
         wording.test.estimates,
         f"Estimates are differences within pairs, {wording.test.direction}." if estimate.paired else "",
         f"Values on the support: {estimate.status.refinement}." if estimate.status.refinement else "",
@@ -315,7 +313,7 @@ def _details_of_tests(tests: Sequence[Wording]) -> list[str]:
         f"Together they are one family of {plan.n_hypotheses:,} hypotheses: what is promised holds of all tests at "
         f"once. {promise(tests)}",
         TESTS[plan.question.test, True].estimates.format(direction="label minus reference"),
-        "Against the rest a finding is false only if all labels share one distribution." if rest else "",
+        f"Against the rest a {tests[0].feature} is false only if no label differs from any other." if rest else "",
     ]
 
 

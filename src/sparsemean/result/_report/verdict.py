@@ -108,10 +108,8 @@ def verdict(result: Estimate | Comparison, *, row_names: Sequence[object] | None
 
 def lines_of(tests: Sequence[Wording], family: Family, places: Sequence[int]) -> tuple[str, ...]:
     """Return the verdict on tests at some places of a family, perhaps decided again for other bad rows."""
-    first, order = (
-        tests[0],
-        np.argsort([-test.k for test in tests] if len(tests) > MOST_TESTS else [0] * len(tests), kind="stable"),
-    )
+    first = tests[0]
+    order = np.argsort([-test.k for test in tests] if len(tests) > MOST_TESTS else [0] * len(tests), kind="stable")
     dependent, alarms = _lifted(first, DEPENDENT), _lifted(first, NOT_GUARANTEED)
     forbidden = [[] if test.k else _lifted(test, CANNOT) for test in tests]
     if first.plan.question.looked:  # where other bad rows were assumed the note is of those
@@ -161,9 +159,8 @@ def _answer(tests: Sequence[Wording], shown: Sequence[Wording], *, void: bool) -
         told = [f"{n:,} {side}" if k > 1 else side for n, side in zip((up, k - up), words, strict=True) if n]
         sides = f" ({', '.join(told)}{where})"
     if first.rule.paper:
-        return [
-            f"{counted} {'was' if k == 1 else 'were'} selected{sides} by the paper’s rule, which has no error rate."
-        ]
+        were = "was" if k == 1 else "were"
+        return [f"{counted} {were} selected{sides} by the paper’s rule, which has no error rate."]
     # Several have no names of their own.
     verb, what = claim(first if one else wording_of(estimate, ("the reference", "the label")))
     if not one:
@@ -175,10 +172,8 @@ def _answer(tests: Sequence[Wording], shown: Sequence[Wording], *, void: bool) -
         best = tests[nearest(tests)]
         tested = f"{plan.n_features:,} tested{'' if one else f' in each of {len(tests)} tests'}"
         verb = "is clearly" if verb == "be" else f"clearly {VERBS[verb][0]}"
-        return [
-            f"No {first.feature} {verb} {what}{asked} ({tested}{nearest_feature(best, named=not one)}).",
-            needed(best),
-        ]
+        said = f"No {first.feature} {verb} {what}{asked} ({tested}{nearest_feature(best, named=not one)})."
+        return [said, needed(best)]
     verb, centre = f"would {verb}" if void else VERBS[verb][k > 1], ""
     if one and (skewed := int(np.sum(estimate.skewed[estimate.support] == 1))):
         centre = f"{'It' if k == 1 else f'{skewed:,} of them'} (*) "
@@ -274,10 +269,8 @@ def _suspects(tests: Sequence[Wording]) -> dict[int, _Suspect]:
         rows, labels = test.rows, test.estimate.labels
         units = test.estimate.units if test.names is None else None
         for row, kind, why in zip(rows.suspects.tolist(), rows.kinds, rows.reasons or repeat(()), strict=False):
-            like = (
-                "" if labels is None or len(tests) == 1 or kind != LABEL else "unlike" if labels[row] == 1 else "like"
-            )
-            like = f" ({like} {test.label})" if like else ""
+            side = None if labels is None or len(tests) == 1 or kind != LABEL else labels[row]
+            like = "" if side is None else f" ({'unlike' if side == 1 else 'like'} {test.label})"
             unit = row if units is None else int(units[row])
             found = _Suspect(kind == LABEL, float(rows.scores[row]), kind, unit, like, why)
             worst[row] = max(worst.get(row, found), found)
@@ -289,11 +282,8 @@ def _assumption(tests: Sequence[Wording], suspects: Mapping[int, _Suspect]) -> s
     first, unit, some = tests[0], tests[0].unit, any(test.plan.bad_rows for test in tests)
     if first.rule.paper:
         return _by_holm(first)
-    judged, listed, wrong = (
-        any(test.judged for test in tests),
-        len({each.unit for each in suspects.values()}),
-        first.wrong,
-    )
+    judged, wrong = any(test.judged for test in tests), first.wrong
+    listed = len({each.unit for each in suspects.values()})
     none = f"This assumes that no {unit} is {wrong.one}"
     if not first.plan.auto:
         look = f", although {listed:,} look{'s' * (listed == 1)} suspicious" if listed else "; none looks suspicious"
@@ -324,7 +314,8 @@ def _assumption(tests: Sequence[Wording], suspects: Mapping[int, _Suspect]) -> s
         split = f"{first.allowed[0]:,} in each group" if len({*first.allowed}) == 1 else split
         where = f" ({'up to ' * (sum(first.allowed) != number)}{split})"
     if not first.rule.adversary or not any(test.k for test in tests):
-        return f"This takes {those} as {wrong.one if number == 1 else wrong.several}{where}."
+        counted = f"{'is' if number == 1 else 'are'} counted as {wrong.one if number == 1 else wrong.several}"
+        return f"{those[0].upper()}{those[1:]} {counted}{where}."
     return f"This holds even if {those} {are}{where}."
 
 
@@ -333,7 +324,7 @@ def _by_holm(wording: Wording) -> str:
     estimate, bad = wording.estimate, wording.plan.bad_rows
     left = int(np.sum(estimate.decision.last[estimate.support] >= bad))
     some = f"{left:,}" if left else "none"
-    with_bad = f" with {pluralize(bad, f'wrong {wording.unit}')}" if bad else ""
+    with_bad = f" even if any {wording.bad} {wording.wrong.so_many}" if bad else ""
     return f"Holm’s rule, which has one, would select {some} of them{with_bad}." if wording.k else ""
 
 
@@ -369,10 +360,8 @@ def _otherwise(tests: Sequence[Wording], family: Family, places: Sequence[int]) 
                 strong = f" (the strongest holds up to {each})"
             said.append((wrong, counts, strong))
     more = ", …" * (len(places) > MOST_TESTS)
-    told = [
-        ", ".join(f"{counts[k]:,}" if counts[k] else "none" for k in places[:MOST_TESTS]) + more if counts else ""
-        for _, counts, _ in said
-    ]
+    first_of = places[:MOST_TESTS]
+    told = [", ".join(f"{of[k]:,}" if of[k] else "none" for k in first_of) + more if of else "" for _, of, _ in said]
     return "   ".join(f"{words}{number}{after}." for (words, _, after), number in zip(said, told, strict=True))
 
 
@@ -400,10 +389,10 @@ WORDS_OF_KINDS = {
 }
 """What suspects of each kind are called, and what one of them and several do, in the order in which they are told."""
 MEANINGS = {
-    LABEL: "by features in which the groups lie far enough apart to judge a label",
-    TOGETHER: "to the same side, as if one cause had moved them; by default as many bad rows are allowed for",
-    FEW: "a few values stand far out, as a slip of a unit or a sensor looks",
-    LARGE: "all values are large; where rows have scales of their own these are good rows",
+    LABEL: "judged by features in which the groups are far enough apart",
+    TOGETHER: "in the same direction, as if one cause had moved them; by default these rows are assumed bad",
+    FEW: "a few values are far out, as after a wrong unit or a failed sensor",
+    LARGE: "most values are large; where rows differ in scale these are good rows",
 }
 """What each kind means to a reader of the page."""
 
@@ -440,13 +429,13 @@ def _of_kind(first: Wording, suspects: Mapping[int, _Suspect]) -> str:
 def _with_reasons(
     wording: Wording, names: Sequence[str | int], against: Sequence[tuple[int, ...]], *, most: int
 ) -> list[str]:
-    """Return names of rows, each with the first features that speak against it."""
+    """Return names of rows, each with the first features in which it deviates."""
     listed = (list_names(features_against(wording, features[: most + 1]), most) for features in against)
-    return [f"{name} ({features})" for name, features in zip(names, listed, strict=True)]
+    return [f"{name} (in {features})" for name, features in zip(names, listed, strict=True)]
 
 
 def features_against(wording: Wording, features: tuple[int, ...]) -> list[str]:
-    """Return the names of features that speak against a row."""
+    """Return the names of features in which a row deviates."""
     return [str(name) for name in wording.estimate.names(np.array(features, dtype=np.intp))]
 
 
@@ -459,7 +448,7 @@ def row_names_of(wording: Wording, rows: IntArray) -> tuple[Sequence[str | int],
 
 
 def worst_first(wording: Wording) -> str:
-    """Name the worst suspects and what speaks against each."""
+    """Name the worst suspects and the features in which each deviates."""
     names, note = row_names_of(wording, wording.rows.suspects)
     told = _with_reasons(wording, names, wording.rows.reasons, most=MOST_REASONS)
-    return f"Suspects, the worst first{note}, with the {wording.feature}s that speak against each: {list_names(told)}."
+    return f"Suspects, the worst first{note}, with the {wording.feature}s in which each deviates: {list_names(told)}."

@@ -392,21 +392,12 @@ def wording_of(
     few = "sample" if plan.n_rows < FEW_ROWS else "row"
     noun = estimate.sample.unit or (few if estimate.units is None else unit_name(estimate.units))
     return Wording(
-        estimate=estimate,
-        plan=plan,
-        k=int(estimate.support.size),
-        names=(reference, label) if groups else None,
-        reference=reference,
-        label=label,
-        noun=noun,
-        unit="pair" if estimate.paired else noun,
-        feature=estimate.sample.feature or "feature",
-        rule=RULES[plan.question.selection],
-        side=SIDES[plan.question.side],
+        estimate=estimate, plan=plan, k=int(estimate.support.size), names=(reference, label) if groups else None,
+        reference=reference, label=label, noun=noun, unit="pair" if estimate.paired else noun,
+        feature=estimate.sample.feature or "feature", rule=RULES[plan.question.selection],
+        side=SIDES[plan.question.side], rows=estimate.rows or NO_ROWS, row_names=row_names,
         test=test._replace(direction=direction, effect=effect, **words),
-        rows=estimate.rows or NO_ROWS,
-        row_names=row_names,
-    )
+    )  # fmt: skip
 
 
 def wordings_of(result: Estimate | Comparison, row_names: Sequence[object] | None = None) -> list[Wording]:

@@ -36,7 +36,44 @@ function asJson() {
   return `${JSON.stringify({ ...settings, versions: data.versions, summary: data.summary, selected, not_certified: apart }, null, 2)}\n`;
 }
 
+// What GSEA takes: every listed feature, and the rest where the page has it, by Cliff's delta.
+function asRanked() {
+  const lines = Array.from({ length: count }, (_, k) => [nameOf(k), lean[k]]);
+  data.rest.names.forEach((name, k) => lines.push([visible(name), data.rest.lean[k]]));
+  return `${lines.sort((a, b) => b[1] - a[1]).map(([name, value]) => `${name.replace(/\s/g, "_")}\t${value}`).join("\n")}\n`;
+}
+
+const MOST_COPIED = 50;
+function asMarkdown() {
+  const plain = (text) => visible(text).replace(/[|\\`*_<]/g, (letter) => `\\${letter}`);
+  const kept = columns.filter((each) => !each.extra);
+  const line = (cells) => `| ${cells.join(" | ")} |`;
+  const lines = [line(kept.map((each) => plain(each.heading))), line(kept.map((each) => (each.kind === "name" ? "---" : "--:")))];
+  for (const k of state.order.slice(0, MOST_COPIED)) lines.push(line(kept.map((each) => plain(cell(each, k)))));
+  const left = state.order.length - MOST_COPIED;
+  return `${stop().verdict.map(plain).join("  \n")}\n\n${lines.join("\n")}\n${left > 0 ? `\n… and ${left} more\n` : ""}`;
+}
+
+async function copy(text, button) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const area = html("textarea", {});
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+  announce("Copied.");
+  const said = button.textContent;
+  button.textContent = "Copied";
+  setTimeout(() => { button.textContent = said; }, 1500);
+}
+
 function startDownloads() {
   find("#csv").addEventListener("click", () => save(asCsv(), "text/csv;charset=utf-8", "csv"));
   find("#json").addEventListener("click", () => save(asJson(), "application/json", "json"));
+  if (find("#rnk") !== null) find("#rnk").addEventListener("click", () => save(asRanked(), "text/tab-separated-values", "rnk"));
+  find("#markdown").addEventListener("click", () => copy(asMarkdown(), find("#markdown")));
 }

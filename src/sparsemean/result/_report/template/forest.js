@@ -48,12 +48,12 @@ function forestScale(chosen, box, width, percent) {
 
 function drawForest(width) {
   const listed = shownNow().slice(0, MOST_LINES);
-  if (!listed.length) return nothing(width, count ? "No feature passes the filter." : "No feature was selected.");
-  if (!data.has_values) return nothing(width, "Estimates and intervals need the rows, which were not at hand.");
+  if (!listed.length) return nothing(width, count ? `No ${data.feature} passes the filter.` : `No ${data.feature} was selected.`);
+  if (!data.has_values) return nothing(width, "Estimates and intervals need the rows, which were not there.");
   const percent = inPercent(listed);
   const chosen = percent ? listed.filter((k) => !Number.isNaN(reference(k))) : listed;
   find("#forest-old").hidden = !chosen.some((k) => isOld(k) && !Number.isNaN(column.ci_low[k]));
-  if (!chosen.some((k) => Number.isFinite(column.estimate[k]) || !Number.isNaN(column.ci_low[k]))) return nothing(width, "The fit has estimates and intervals of selected features only.");
+  if (!chosen.some((k) => Number.isFinite(column.estimate[k]) || !Number.isNaN(column.ci_low[k]))) return nothing(width, `There are estimates and intervals of selected ${data.feature}s only.`);
   const line = 22;
   const letters = Math.max(8, Math.min(24, Math.floor(width / 26)));
   const longest = Math.min(letters, Math.max(...chosen.map((k) => nameOf(k).length)));
@@ -108,11 +108,11 @@ function interval(k, x, y, box, side) {
   return group;
 }
 
-function chooser(id, words, options, change) {
+function chooser(id, words, options, change, of = "forest") {
   const choice = html("select", { id }, ...options.map(([value, text]) => html("option", { value }, text)));
   choice.addEventListener("change", () => {
     change(choice.value === "" ? null : choice.value === "1");
-    plots.find((each) => each.id === "forest").redraw();
+    plots.find((each) => each.id === of).redraw();
   });
   return html("label", {}, `${words} `, choice);
 }

@@ -43,15 +43,15 @@ function facts(k) {
   const said = [`${MEASURES[measureOf(k)] || (data.groups ? "shift" : isCentre(k) ? "centre, not mean," : "mean")} ${cellOf.estimate(k)}`];
   if (!Number.isNaN(column.ci_low[k])) said.push(`interval ${cellOf.ci_low(k)} to ${cellOf.ci_high(k)}`);
   said.push(`p adjusted ${cellOf.p_adjusted(k)}`);
-  if (!Number.isNaN(column.max_contamination[k])) said.push(`survives ${cellOf.max_contamination(k)} bad ${data.each}`);
+  if (!Number.isNaN(column.max_contamination[k])) said.push(`selected up to ${cellOf.max_contamination(k)} bad ${data.each}`);
   return said;
 }
 
-const rowName = (k) => (data.rows.names === null ? `Row ${data.rows.index[k]}` : data.rows.names[k]);
+const rowName = (k) => (data.rows.names === null ? `${data.row} ${data.rows.index[k]}` : data.rows.names[k]);
 
 function rowFacts(k) {
-  const said = [`score ${shown(data.rows.scores[k], "number", 2)}`, k < data.rows.n_shown ? data.rows.kinds[k] || "suspect" : "not suspect"];
-  if (data.rows.names !== null) said.unshift(`row ${data.rows.index[k]}`);
+  const said = [`score ${shown(data.rows.scores[k], "number", 2)}`, k < data.rows.n_shown ? data.rows.kinds[k] || "suspicious" : "not suspicious"];
+  if (data.rows.names !== null) said.unshift(`number ${data.rows.index[k]}`);
   if (data.rows.groups !== null) said.push(`labelled ${data.groups[data.rows.groups[k]]}`);
   return said;
 }

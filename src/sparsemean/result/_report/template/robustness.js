@@ -5,13 +5,13 @@ function drawRobustness(width) {
   const { steps } = data.robustness;
   const { planned } = data.robustness;
   const [most, last] = [steps[1], steps[steps.length - 2]];
-  if (!most) return nothing(width, `Not even without bad ${unit} is a feature selected.`);
+  if (!most) return nothing(width, `No ${data.feature} is selected, even if no ${data.row} is bad.`);
   const end = Math.max(last, planned === null ? 0 : planned * 1.02, 1e-3);
   const x = linear([0, end * 1.06], [box.left, box.right]);
   const y = linear([0, most * 1.06], [box.bottom, box.top]);
   const root = canvas(width, height);
   const heights = ticks(0, most, 5).filter(Number.isInteger);
-  root.append(axisLeft(box, y, heights, tickTexts(heights), "features selected"));
+  root.append(axisLeft(box, y, heights, tickTexts(heights), `${data.feature}s selected`));
   const across = ticks(0, end * 106, width < 420 ? 4 : 6);
   root.append(axisBelow(box, (value) => x(value / 100), across, tickTexts(across).map((text) => `${text} %`), `share of ${data.each} that may be bad`));
   let d = "";
@@ -21,7 +21,7 @@ function drawRobustness(width) {
     const at = x(planned);
     root.append(svg("path", { class: "guide", d: `M${at} ${box.top}V${box.bottom}` }));
     const before = at > width * 0.65;
-    root.append(svg("text", { x: at + (before ? -6 : 6), y: box.bottom - 8, "text-anchor": before ? "end" : "start" }, `planned for: ${data.bad}`));
+    root.append(svg("text", { x: at + (before ? -6 : 6), y: box.bottom - 8, "text-anchor": before ? "end" : "start" }, `assumed: ${data.bad}`));
   }
   if (!stop().fit) root.append(svg("path", { class: "now", d: `M${x(stop().share)} ${box.top}V${box.bottom}` }));
   const lost = (share) => { // the step at which a feature goes that is selected up to a share

@@ -3,7 +3,7 @@ const crowded = (a, b, across) => Math.abs(a.x - b.x) < across && Math.abs(a.y -
 
 function drawRows(width) {
   const { index, scores, mass, limit, n_shown: suspects } = data.rows;
-  if (!index.length && mass === null) return nothing(width, "Rows were not judged.");
+  if (!index.length && mass === null) return nothing(width, `The ${data.row}s were not judged.`);
   const height = 330;
   const box = { width, left: 48, right: width - 16, top: 34, bottom: height - 48 };
   let [low, high] = mass === null ? [Infinity, -Infinity] : [mass.y[0], mass.y[1]];
@@ -14,9 +14,9 @@ function drawRows(width) {
   const y = linear([low, high], [box.bottom, box.top]);
   const root = canvas(width, height);
   const heights = ticks(low, high, 5);
-  root.append(axisLeft(box, y, heights, tickTexts(heights), data.groups ? `how far a row looks like ${short(data.groups[0], 14)} or ${short(data.groups[1], 14)} against its label` : "robust deviations from the rest"));
+  root.append(axisLeft(box, y, heights, tickTexts(heights), data.groups ? `how far a ${data.row} looks like ${short(data.groups[0], 14)} or ${short(data.groups[1], 14)} against its label` : "robust deviations from the rest"));
   const across = ticks(0, data.n_rows, width < 420 ? 4 : 6).filter(Number.isInteger);
-  root.append(axisBelow(box, x, across, tickTexts(across), "row, in the order of the data"));
+  root.append(axisBelow(box, x, across, tickTexts(across), `${data.row}, in the order of the data`));
   if (mass !== null) root.append(massOf(mass, x, y));
   root.append(svg("path", { class: "guide", d: `M${box.left} ${y(limit)}H${box.right}` }));
   root.append(svg("text", { x: box.left + 4, y: y(limit) - 6 }, data.groups ? "contradict their label above" : "suspects lie above"));

@@ -29,8 +29,10 @@ for (const element of all(".needs-script")) element.hidden = false;
 if (count) {
   startTable();
   startDownloads();
-  forestChoices();
+  if (find("#forest") !== null) forestChoices();
 }
+volcanoChoice();
+startDots();
 startShare();
 moveTo(FIT);
 startTheme();
@@ -49,11 +51,12 @@ for (const row of all("#suspect-table tr[data-row]")) {
   row.addEventListener("click", () => pick(mark));
 }
 
-plot("volcano", "Effect and evidence", () => `${countWords()} selected at ${stop().words}; the ${withCommas(String(data.volcano.mass.total))} are counted by shading near the bottom.`, drawVolcano);
-if (data.values.length) plot("values", "Values", valuesWords, drawValues);
-const forest = plot("forest", "Estimates and intervals", () => `The ${shownNow().length} features shown in the table with their intervals.`, drawForest);
-plot("robustness", "Features left", () => `${withCommas(String(data.robustness.steps[1]))} features without bad ${unit}, fewer as more may be bad; as a table below.`, drawRobustness);
-plot("rows", data.groups ? "Rows that contradict their label" : "Rows that contradict the rest", () => `${withCommas(String(data.rows.n_suspects))} suspects of ${withCommas(String(data.n_rows))} rows; listed below.`, drawRows);
+const framed = (id, ...rest) => (document.getElementById(id) === null ? null : plot(id, ...rest));
+framed("volcano", "Effect and evidence", () => `${countWords()} selected at ${stop().words}; shading counts the other ${withCommas(String(data.volcano.mass.total))}.`, drawVolcano);
+if (data.values.length) framed("values", "Values", valuesWords, drawValues);
+const forest = framed("forest", "Estimates and intervals", () => `The ${shownNow().length} ${data.feature}s shown in the table with their intervals.`, drawForest);
+framed("robustness", "Left", () => `${withCommas(String(data.robustness.steps[1]))} ${data.feature}s without bad ${unit}, fewer if more are bad; as a table below.`, drawRobustness);
+framed("rows", data.groups ? "Label contradicted" : "Deviation from the rest", () => `${withCommas(String(data.rows.n_suspects))} suspects of ${withCommas(String(data.n_rows))} ${data.row}s; listed below.`, drawRows);
 for (const each of plots) each.redraw();
 
 let [lastPasses, lastAt] = [state.passes.slice(), state.at];

@@ -74,7 +74,7 @@ function fillTable(printed = false) {
   const listed = state.selected.reduce((sum, each) => sum + each, 0) || Math.min(count, data.without_any);
   const filtered = of < listed ? ` that pass the filter, of ${withCommas(String(listed))}` : "";
   find("#none").hidden = stop().n > 0;
-  find("#shown").textContent = of ? `${withCommas(String(from + 1))}–${withCommas(String(from + chosen.length))} of ${withCommas(String(of))} features${filtered}` : "No feature passes the filter.";
+  find("#shown").textContent = of ? `${withCommas(String(from + 1))}–${withCommas(String(from + chosen.length))} of ${withCommas(String(of))} ${data.feature}s${filtered}` : `No ${data.feature} passes the filter.`;
   find("#back").disabled = state.page === 0;
   find("#on").disabled = from + state.size >= of;
   markTable();
