@@ -1,0 +1,96 @@
+"""Users called bots, among people of many kinds and among scripts of many kinds; verdicts when there are scripts.
+
+Draws are those of a run's own seeds: 0 to 99 while this was written, from 10,000 on in the long version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparsemean.experiments._bots import find_clumps
+
+N, D = 5000, 10
+Law = Callable[[Any, np.ndarray], np.ndarray]
+
+
+def gamma(shape: float) -> Law:
+    return lambda rng, rate: rng.poisson(rate * rng.gamma(shape, 1 / shape, (N, 1)) * rng.gamma(1.4, 1 / 1.4, (N, D)))
+
+
+def lognormal(sigma: float) -> Law:
+    return lambda rng, rate: rng.poisson(rate * rng.lognormal(0, sigma, (N, 1)) * rng.gamma(2, 0.5, (N, D)))
+
+
+def negative_binomial(rng: Any, rate: np.ndarray) -> np.ndarray:
+    return np.asarray(rng.poisson(rate * rng.gamma(0.7, 1 / 0.7, (N, D)) * rng.gamma(3, 1 / 3, (N, 1))))
+
+
+def weibull(rng: Any, rate: np.ndarray) -> np.ndarray:
+    return np.asarray(rng.poisson(rate * rng.weibull(0.8, (N, 1)) * rng.weibull(1.5, (N, D))))
+
+
+def pareto(rng: Any, rate: np.ndarray) -> np.ndarray:
+    return np.asarray(rng.poisson(np.minimum(rate * (1 + rng.pareto(2.5, (N, 1))) * rng.gamma(2, 0.5, (N, D)), 1e6)))
+
+
+LAWS: dict[str, Law] = {
+    "gamma .6": gamma(0.6), "gamma .8": gamma(0.8), "lognormal .7": lognormal(0.7), "lognormal 1.2": lognormal(1.2),
+    "negative binomial": negative_binomial, "Weibull": weibull, "Pareto": pareto,
+}  # fmt: skip
+
+
+def capped(rng: Any, rate: np.ndarray) -> np.ndarray:
+    return np.minimum(gamma(0.8)(rng, rate), 30)
+
+
+def u_shaped(rng: Any, rate: np.ndarray) -> np.ndarray:
+    return np.round(100 * rng.beta(0.4, 0.4, (N, 1)) * rng.beta(3, 0.3, (N, D)))
+
+
+def rounded(rng: Any, rate: np.ndarray) -> np.ndarray:
+    values = rng.lognormal(2, 1.0, (N, D)) * rng.lognormal(0, 0.6, (N, 1))
+    return np.where(values > 50, np.round(values, -1), np.round(values / 5) * 5)
+
+
+def two_types(rng: Any, rate: np.ndarray) -> np.ndarray:
+    heavy = np.where(rng.random((N, 1)) < 0.3, 4.0, 1.0)
+    return np.asarray(rng.poisson(rate * heavy * rng.gamma(1.2, 1 / 1.2, (N, 1)) * rng.gamma(2, 0.5, (N, D))))
+
+
+def duplicated(rng: Any, rate: np.ndarray) -> np.ndarray:
+    values = gamma(0.8)(rng, rate)
+    values[:, D // 2 :] = values[:, : D // 2]
+    return values
+
+
+ODD: dict[str, Law] = {
+    "capped": capped, "U-shaped": u_shaped, "rounded": rounded, "two types": two_types, "duplicates": duplicated,
+}  # fmt: skip
+
+
+def people(law: Law, seed: int) -> tuple[np.ndarray, Any]:
+    rng = np.random.default_rng([seed, 35])
+    return np.asarray(law(rng, rng.choice([0.5, 1.0, 3.0, 6.0, 10.0], D)), dtype=float), rng
+
+
+def with_bots(law: Law, seed: int, share: float, touched: int, times: float | None) -> tuple[np.ndarray, np.ndarray]:
+    """Bots do about ``times`` as much as the most active person in a thousand, else about 120, in some metrics."""
+    values, rng = people(law, seed)
+    bots = rng.choice(N, int(share * N), replace=False)
+    columns = rng.choice(D, touched, replace=False)
+    about = np.full(touched, 120.0) if times is None else times * np.maximum(np.quantile(values, 0.999, 0)[columns], 1)
+    values[np.ix_(bots, columns)] = rng.poisson(about, (bots.size, touched))
+    return values, bots
+
+
+def called(values: np.ndarray) -> np.ndarray:
+    clumps, _ = find_clumps(values)
+    return np.concatenate([clump.users for clump in clumps] or [np.empty(0, dtype=np.intp)])
+
+
+def seeds(long_version: bool, few: int, many: int) -> range:
+    return range(10_000, 10_000 + many) if long_version else range(few)
