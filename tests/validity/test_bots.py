@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparsemean.experiments._bots import find_clumps
+from sparsemean.experiments._users import find_clumps
 
 N, D = 5000, 10
 Law = Callable[[Any, np.ndarray], np.ndarray]

@@ -1,4 +1,4 @@
-"""Users who look like bots: clumps in the tails of several metrics at once, found in all arms together.
+"""Users of an experiment: what is read of them, and who looks like a bot.
 
 People thin out in the tail of a metric: among the logarithms of its values no window has more users than one further
 in. A script does about the same each time. Where, beyond a dip, a window holds more users again than chance explains,
@@ -9,14 +9,240 @@ comparison. Too few for a clump (some 30) are found by the gap between them and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sparsemean._data import open_file
+from sparsemean._data.repeats import row_numbers
+from sparsemean._data.source import Dense
+from sparsemean._data.table import ReadOptions, Table, as_names
+from sparsemean._fit.arms import Labels, Users
 from sparsemean._stats.arrays import medians, some_rows
-from sparsemean._stats.row_scores import FEW, TOGETHER, score_rows, screening_columns
+from sparsemean._stats.row_scores import TOGETHER, score_rows, screening_columns
+from sparsemean._util.checks import is_missing, list_names, pluralize
 from sparsemean._util.records import FloatArray, IntArray
+from sparsemean.errors import InputError, require, restored, together
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CONTROLS = ("control", "ctrl", "baseline", "placebo", "off", "a")
+"""Arms that are taken for the control by their names, in this order."""
+COLUMNS = {"--group": "arm", "--id": "user", "--strata": "by", "--pairs": "day"}
+"""What readers of files call the columns that are named here."""
+OPTION = re.compile("|".join(COLUMNS))
+DATABASES = (".duckdb", ".ddb")
+MOST_ARMS = 20
+
+
+# Reading.
+
+
+def read(table: object, *, arm: str, user: str | None, by: str | None, day: str | None, sure: bool) -> Table:
+    """Read a file or a data frame; where nobody is ``sure`` of the column with the users, there may be none."""
+    if isinstance(table, Table):
+        return table
+    if not isinstance(table, (str, Path)):
+        return _of_frame(table, arm, user, by, day, sure)
+    path = Path(table)
+    if path.suffix.lower() in DATABASES:
+        return _of_frame(_database(path), arm, user, by, day, sure)
+    strata = () if by is None else (by,)
+    wanted = ReadOptions(id=user, group=arm, strata=strata, pairs=day, drop_text=True, drop_empty=True)
+    try:
+        return open_file(path, wanted)
+    except InputError as error:
+        said = str(error)
+        if not sure and said.startswith("--id must name"):
+            if "\n" not in said:
+                return open_file(path, replace(wanted, id=None))
+            said = said.partition("\n")[2]
+        said = said.partition("; if samples are columns")[0]
+        raise restored(COLUMNS.get(error.argument, error.argument), OPTION.sub(lambda o: COLUMNS[o[0]], said)) from None
+
+
+def _database(path: Path) -> pd.DataFrame:
+    """Return the only table of a database of DuckDB's."""
+    duckdb = require("duckdb", extra="tea-tasting", purpose="reading a database")
+    if not path.is_file():
+        raise InputError("FILE", "be an existing file", repr(str(path)), "check the path")
+    with duckdb.connect(str(path), read_only=True) as connection:
+        names = [name for (name,) in connection.execute("SHOW TABLES").fetchall()]
+        if len(names) != 1:
+            advice = "pass duckdb.connect(FILE).table(NAME) to experiments.analyze, or write the table as .parquet"
+            raise InputError("FILE", "hold one table", list_names(names) or "none", advice)
+        frame: pd.DataFrame = connection.table(names[0]).df()
+    return frame
+
+
+def _as_pandas(table: object) -> pd.DataFrame:
+    """Return a data frame of any kind as one of pandas'."""
+    import pandas as pd
+
+    if isinstance(table, pd.DataFrame):
+        return table
+    if hasattr(table, "collect_schema"):  # polars
+        table = table.collect() if hasattr(table, "collect") else table
+        return pd.DataFrame({name: table[name].to_numpy() for name in table.columns})  # type: ignore[attr-defined]
+    for convert in ("to_pandas", "df"):  # Arrow, Ibis; DuckDB
+        if hasattr(table, convert):
+            return getattr(table, convert)()  # type: ignore[no-any-return]
+    advice = "pass a path, or a data frame of pandas, polars or Arrow"
+    raise InputError("table", "be a file or a data frame", type(table).__name__, advice)
+
+
+def _of_frame(table: object, arm: str, user: str | None, by: str | None, day: str | None, sure: bool) -> Table:
+    """Tell the columns of a data frame apart: numbers are metrics, text is set aside."""
+    from pandas.api.types import infer_dtype
+
+    frame = _as_pandas(table)
+    frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
+    user = None if user not in frame and not sure else user
+    wanted = {"arm": arm, "user": user, "by": by, "day": day}
+    faults = [
+        InputError(option, "name a column of the table", repr(name), f"it has {list_names(list(frame.columns))}")
+        for option, name in wanted.items()
+        if name is not None and name not in frame
+    ]
+    if faults:
+        raise together(faults)
+    kinds = ("boolean", "decimal", "integer", "floating", "mixed-integer-float")
+    own = [name for name in frame.columns if name not in wanted.values()]
+    numeric = [name for name in own if frame[name].dtype.kind in "iufb" or infer_dtype(frame[name]) in kinds]
+    text = [name for name in own if name not in numeric]
+    notes = (f"{pluralize(len(text), 'column')} that hold no numbers set aside: {list_names(text)}",) if text else ()
+    values = np.empty((len(frame), len(numeric)), order="F")
+    for k, name in enumerate(numeric):
+        values[:, k] = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
+    labels = {name: frame[name].to_numpy(dtype=object) for name in wanted.values() if name is not None}
+    return Table(
+        Dense(values), as_names(numeric), notes, row_names=None if user is None else as_names(labels[user]),
+        groups=labels[arm], columns={at: labels[name] for at, name in (("strata", by), ("pairs", day)) if name},
+    )  # fmt: skip
+
+
+def users_of(
+    table: Table,
+    *,
+    control: object,
+    metrics: Sequence[str] | None,
+    ratios: Mapping[str, tuple[str, str]],
+    pre: str | tuple[str, ...],
+    events: bool,
+) -> Users:
+    """Return who is compared, and what of them; what is set aside is said."""
+    assert table.groups is not None
+    assert table.feature_names is not None
+    values, names = np.asarray(table.values, dtype=np.float64), table.feature_names.tolist()
+    said = [note for note in table.notes if "looks like the number of a row" not in note]
+    parts = dict.fromkeys(column for pair in ratios.values() for column in pair)
+    if unknown := [name for name in (*(metrics or ()), *parts) if name not in names and name not in ratios]:
+        raise InputError("metrics", f"be of the columns {list_names(names)}", list_names(unknown), "check the spelling")
+    ends = [end for end in ([pre] if isinstance(pre, str) else pre) if end]
+    before = [{n.removesuffix(end): k for k, n in enumerate(names) if n.endswith(end) and n != end} for end in ends]
+    earlier = {names[k]: name for of in before for name, k in of.items()}
+    ids = [] if metrics else row_numbers(names, values)
+    empty = values.shape[0] - np.isnan(values).sum(axis=0) < 1
+    with np.errstate(invalid="ignore"):
+        same = ~empty & (np.nanmin(np.where(empty, 0, values), 0) == np.nanmax(np.where(empty, 0, values), 0))
+    aside = {
+        "numbers of users or rows": ids,
+        "without a value": [name for name, none in zip(names, empty.tolist(), strict=True) if none],
+        "with one value only": [name for name, one in zip(names, same.tolist(), strict=True) if one],
+    }
+    chosen = [name for name in (metrics or names) if name not in earlier and name not in ratios]
+    out = {name for reason, those in aside.items() for name in those if name in chosen and name not in parts}
+    for reason, those in aside.items():
+        if listed := [name for name in those if name in out]:
+            said.append(f"{pluralize(len(listed), 'column')} {reason} set aside: {list_names(listed)}")
+    chosen = [name for name in (*chosen, *(part for part in parts if part not in chosen)) if name not in out]
+    if not chosen:
+        raise InputError("table", "have a column of numbers that differ", list_names(names) or "none")
+    if lone := [name for name, of in earlier.items() if of not in chosen and not metrics]:
+        said.append(f"{list_names(sorted(lone))} set aside: from before the experiment, of no metric")
+    there = np.array([not is_missing(label) and str(label).strip() != "" for label in table.groups], dtype=bool)
+    if not there.all():
+        said.append(f"{pluralize(int((~there).sum()), 'row')} without an arm left out")
+    rows, labels = np.flatnonzero(there), np.array([str(label) for label in table.groups], dtype=object)
+    called = as_names(range(len(values))) if table.row_names is None else table.row_names
+    if table.row_names is not None:
+        values, rows, note = _of_users(values, rows, labels, called, events=events)
+        said += note
+    arms, note = _arms(labels[rows], control)
+    places = [names.index(name) for name in chosen]
+    own = values[np.ix_(rows, places)] if rows.size < len(values) else values[:, places]
+    own = np.asfortranarray(np.where(np.isinf(own), np.nan, own))
+    if gaps := int(np.isnan(own).any(axis=0).sum()):
+        said.append(f"{pluralize(gaps, 'metric')} with gaps: users without a value are left out of it, in every arm")
+    known = [name for name in chosen if before and all(name in of for of in before)]
+    stretches = [Table(Dense(values[np.ix_(rows, [of[n] for n in known])]), as_names(known)) for of in before if known]
+    totals = np.stack([own[:, [chosen.index(pair[side]) for pair in ratios.values()]] for side in (0, 1)])
+    totals[:, np.isnan(totals).any(axis=0)] = np.nan
+    return Users(
+        own, tuple(chosen), np.array([arms.index(label) for label in labels[rows].tolist()], dtype=np.intp),
+        tuple(arms), called[rows], tuple(stretches),
+        tuple(ratios), totals,
+        *(None if at not in table.columns else table.columns[at][rows] for at in ("strata", "pairs")),
+        notes=(*note, *said),
+    )  # fmt: skip
+
+
+def _of_users(
+    values: FloatArray, rows: IntArray, labels: Labels, called: Labels, *, events: bool
+) -> tuple[FloatArray, IntArray, list[str]]:
+    """Return values and the rows that count: the first of each user where events are summed; and what to say of it."""
+    import pandas as pd
+
+    number, names = pd.factorize(called[rows])
+    if len(names) == rows.size:
+        return values, rows, []
+    first = np.full(len(names), rows.size)
+    np.minimum.at(first, number, np.arange(rows.size))
+    other = labels[rows] != labels[rows[first]][number]
+    both = np.unique(number[other])
+    if not events:
+        more = f", {both.size:,} of them in several arms" if both.size else ""
+        return values, rows, [
+            f"{rows.size - len(names):,} rows are of users who are there already{more}: rows of one user depend on "
+            "each other, and no interval below holds; --events (events=True) adds them up, else keep one row a user"
+        ]  # fmt: skip
+    summed = np.array(values[rows[first]])
+    for column in range(values.shape[1]):
+        x = values[rows, column]
+        has = np.bincount(number, ~np.isnan(x))
+        summed[:, column] = np.where(has > 0, np.bincount(number, np.nan_to_num(x)), np.nan)
+    kept = np.setdiff1d(np.arange(len(names)), both)
+    values = values.copy()
+    values[rows[first]] = summed
+    said = [f"{rows.size:,} rows were added up to {pluralize(len(names), 'user')}"]
+    said += [f"{pluralize(both.size, 'user')} in several arms left out"] if both.size else []
+    return values, rows[first[kept]], said
+
+
+def _arms(labels: Labels, control: object) -> tuple[list[str], list[str]]:
+    """Return the arms, the control first, and how it was told if nobody named it."""
+    found = sorted(set(labels.tolist()))
+    if not 2 <= len(found) <= max(2, MOST_ARMS):
+        rule = f"name two arms or more, {MOST_ARMS} at most"
+        raise InputError("arm", rule, f"{len(found)}: {list_names(found)}", "name the column with the arms")
+    note = []
+    if control is None:
+        lower = [label.strip().lower() for label in found]
+        named = [found[lower.index(name)] for name in CONTROLS if name in lower]
+        control = named[0] if named else found[0]
+        how = "by its name" if named else "as the first in the alphabet"
+        note = [f"{control!r} was taken for the control {how}; --control (control=) names another"]
+    if str(control) not in found:
+        raise InputError("control", f"be one of the arms {list_names(found)}", repr(control), "check the spelling")
+    return [str(control), *(label for label in found if label != str(control))], note
+
+
+# Who looks like a bot.
 
 SAMPLED = 50_000
 """Users among whom clumps are looked for, evenly among all; then all users are held against them."""
@@ -260,7 +486,7 @@ def find_clumps(values: FloatArray) -> tuple[list[Clump], dict[str, IntArray]]:
         else:
             clumps.append(Clump(np.array([row]), np.array(why, dtype=np.intp)))
     clumps.sort(key=lambda clump: (-clump.users.size, clump.users.min()))
-    return clumps, {kind: np.array(unusual.get(kind, []), dtype=np.intp) for kind in (FEW, *unusual)}
+    return clumps, {kind: np.array(rows, dtype=np.intp) for kind, rows in unusual.items()}
 
 
 def _of(windows: Sequence[Window], column: int) -> list[int]:
@@ -268,7 +494,7 @@ def _of(windows: Sequence[Window], column: int) -> list[int]:
 
 
 def _linked(inside: FloatArray) -> IntArray:
-    """Number windows, given which suspects lie in each: those that share most of theirs have one number."""
+    """Return a number for each window, given which suspects lie in it: those that share most of theirs have one."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
