@@ -9,9 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from sparsemean.experiments import analyze
 from sparsemean.experiments._users import find_clumps
+
+from conftest import Claims
 
 N, D = 5000, 10
 Law = Callable[[Any, np.ndarray], np.ndarray]
@@ -94,3 +98,51 @@ def called(values: np.ndarray) -> np.ndarray:
 
 def seeds(long_version: bool, few: int, many: int) -> range:
     return range(10_000, 10_000 + many) if long_version else range(few)
+
+
+CASES = {
+    "about 120 in 5 of 10": (5, None),
+    "3 × the most active in 5": (5, 3.0),
+    "2 × in 5": (5, 2.0),
+    "3 × in 3": (3, 3.0),
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_scripts_are_seen_and_people_are_not(law: str, long_version: bool, claims: Claims) -> None:
+    """2 and 5 % of scripts: .95 of them are seen, .9 where they are in three metrics, .2 % of people are at most."""
+    for name, (touched, times) in CASES.items():
+        seen, wrong = [], []
+        for seed in seeds(long_version, 2, 40):
+            for share in (0.02, 0.05):
+                values, bots = with_bots(LAWS[law], seed, share, touched, times)
+                found = called(values)
+                seen.append(np.isin(bots, found).mean())
+                wrong.append((found.size - np.isin(found, bots).sum()) / N)
+        least = 0.9 if touched < 5 else 0.95
+        claims.add(f"bots, {law}, {name}: seen, mean", f"{np.mean(seen):.3f}", f"≥ {least}", "10000…")
+        claims.add(f"bots, {law}, {name}: people called bots, most", f"{max(wrong):.2%}", "≤ 0.2%", "10000…")
+        assert np.mean(seen) >= least, name
+        assert max(wrong) <= 0.002, name
+
+
+@pytest.mark.parametrize("law", {**LAWS, **ODD})
+def test_where_there_is_no_script_nobody_is_called_one(law: str, long_version: bool, claims: Claims) -> None:
+    shares = [called(people({**LAWS, **ODD}[law], seed)[0]).size / N for seed in seeds(long_version, 3, 100)]
+    claims.add(f"no bots, {law}: users called bots, most", f"{max(shares):.2%}", "≤ 0.1%", "10000…")
+    assert max(shares) <= 0.001
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_scripts_in_one_arm_make_no_verdict(law: str, long_version: bool, claims: Claims) -> None:
+    """All scripts, 5 % of the users, are in one of two arms between which nothing differs."""
+    wrong, runs = 0, seeds(long_version, 2, 20)
+    for seed in runs:
+        values, bots = with_bots(LAWS[law], seed, 0.05, 5, None)
+        arm = np.random.default_rng(seed).choice(["control", "new"], N)
+        arm[bots] = "new"
+        table = pd.DataFrame(values, columns=[f"m{j}" for j in range(D)]).assign(variant=arm)
+        card = analyze(table)
+        wrong += (card.table["verdict"].str.startswith(("up", "down")) | (card.table["certified"] != "")).any()
+    claims.add(f"5 % of bots in one arm, {law}: a wrong verdict", f"{wrong} of {len(runs)}", "≤ 4", "10000…")
+    assert wrong <= (4 if long_version else 1)

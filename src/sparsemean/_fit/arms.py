@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,6 @@ from sparsemean._data.source import Dense
 from sparsemean._data.table import Table, as_names
 from sparsemean._fit import covariates
 from sparsemean._fit.two_sample import Design, contrasts_of, decide_all
-from sparsemean._stats.decision import Decision
 from sparsemean._stats.effects import lift
 from sparsemean._stats.planning import MOST_ALLOWED, bad_rows
 from sparsemean._util.checks import is_missing, list_names, pluralize
@@ -31,7 +30,7 @@ NUMBERS = (
 """Columns of a scorecard that are of one comparison."""
 FEWEST = 20
 """Users of each arm without whom there is nothing to compare."""
-USUAL = (0.0, 0.01, 0.05)
+USUAL = (0.01, 0.05)
 """Shares of bots that people think in."""
 Labels = npt.NDArray[np.object_]
 Flags = npt.NDArray[np.bool_]
@@ -183,65 +182,55 @@ class Certified:
     """1 and −1 where an arm has certainly more or less than the control, else 0."""
     p: FloatArray
     survives: FloatArray
-    if_bots: dict[float, FloatArray]
-    """The same signs where such a share of each arm were bots."""
+    if_bots: dict[float, int]
+    """How many are certified where such a share of each arm were bots."""
 
 
 def certify(
-    users: Users, bots: IntArray, *, question: Question, primary: Flags, tested: Flags, share: float,
-    n_jobs: int | None,
-) -> Certified:  # fmt: skip
-    """Compare whole distributions of all users, as many bots of each arm allowed for as were found, or as were named."""
-    k, d = len(users.arms) - 1, len(users.metrics)
-    found = Certified(np.zeros((k, d)), np.ones((k, d)), np.full((k, d), np.nan), {s: np.zeros((k, d)) for s in USUAL})
-    families = [(tested & primary, share), (tested & ~primary, 1 - share)] if (tested & primary).any() else []
-    passed = 0.0
-    for family, part in families or [(tested, 1.0)]:
-        at = np.flatnonzero(family)
-        if at.size and part + passed > 0:
-            own = replace(question, level=question.level * (part + passed))
-            _decide(users, bots, at, found, question=own, n_jobs=n_jobs)
-            passed = part if (found.sign[:, at] != 0).all() else 0.0
-    return found
+    users: Users, bots: IntArray, *, question: Question, primary: Flags, tested: Flags, share: float, n_jobs: int | None
+) -> Certified:
+    """Compare whole distributions of all users, as many bots of each arm allowed for as were found, or as were named.
 
-
-def _decide(
-    users: Users, bots: IntArray, at: IntArray, found: Certified, *, question: Question, n_jobs: int | None
-) -> None:
-    """Decide for some metrics in one family, and enter it."""
-    sizes = np.bincount(users.arm, minlength=len(users.arms))
-    own = np.bincount(users.arm[bots], minlength=sizes.size)
+    Bots move the ratio of all users, and with it every user's residual: ratios are certified where there are none.
+    """
+    sizes, bad = (np.bincount(users.arm[those], minlength=len(users.arms)) for those in (slice(None), bots))
     values = users.values
     if users.ratios:
         top, bottom = users.totals  # of all users, whatever their arms: exact where none of them is bad
         values = np.concatenate((values, top - np.nansum(top, axis=0) / np.nansum(bottom, axis=0) * bottom), axis=1)
-    classes = np.array(users.arms, dtype=object)
+    classes, gaps, d = np.array(users.arms, dtype=object), np.isnan(values).any(axis=0), len(users.metrics)
     contrasts = contrasts_of(classes, tuple(sizes.tolist()), users.arms[0])
-    table = Table(Dense(np.asfortranarray(values[:, at])), as_names([users.metrics[j] for j in at]))
-    groups = decide_all(Design(table, classes, users.arm, contrasts, question, n_jobs=n_jobs))
-    strength = np.stack([groups.strength(c)[0] for c in range(len(contrasts))])
+    parts = []
+    for missing, those in (("omit", tested & gaps), ("raise", tested & ~gaps)):  # where bad users may have been gaps
+        if (at := np.flatnonzero(those)).size:
+            own = replace(question, missing=missing, level=question.level * at.size / np.count_nonzero(tested))
+            table = Table(Dense(np.asfortranarray(values[:, at])), as_names([users.metrics[j] for j in at]))
+            parts.append((at, decide_all(Design(table, classes, users.arm, contrasts, own, n_jobs=n_jobs))))
+    ratio = np.arange(d) >= len(users.names)
 
-    def signs(decision: Decision) -> FloatArray:
-        chosen = np.zeros(strength.size)
-        chosen[decision.support] = 1.0
-        return chosen.reshape(strength.shape) * np.sign(strength)
+    def decided(bad: Sequence[int]) -> FloatArray:
+        """Return signs, p-values and the shares of bots up to which they hold."""
+        found = np.stack([np.full((len(contrasts), d), value) for value in (0.0, 1.0, np.nan)])
+        for at, groups in parts:
+            decision = groups.decision.at(tuple(BadRows(bad[0], bad[c.label]) for c in contrasts))
+            shape = (len(contrasts), at.size)
+            found[0][:, at] = np.sign([groups.strength(c)[0] for c in range(len(contrasts))])
+            found[1][:, at], found[2][:, at] = (
+                x.reshape(shape) for x in (decision.p_values, decision.max_contamination)
+            )
+        found[1][:, ratio & any(bad)] = 1.0
+        found[2][:, ratio] = 0.0
+        chosen = np.zeros((len(contrasts), d), dtype=bool)
+        chosen[:, tested] = shared(found[1][:, tested], primary[tested], share) <= question.level
+        found[0][~chosen], found[2][~chosen] = 0.0, np.nan
+        return found
 
-    def allowed(of: Callable[[int], int]) -> Decision:
-        return groups.decision.at(tuple(BadRows(of(0), of(c.label)) for c in contrasts))
+    def at_share(share: float) -> list[int]:
+        return [bad_rows(int(n), share) for n in sizes]
 
-    decision = groups.decision
-    if question.shares is None and own.any():
-        decision = allowed(lambda arm: min(int(own[arm]), int(MOST_ALLOWED * sizes[arm])))
-    found.sign[:, at], shape = signs(decision), strength.shape
-    found.p[:, at], found.survives[:, at] = decision.p_values.reshape(shape), decision.max_contamination.reshape(shape)
-    for usual in USUAL:
-        found.if_bots[usual][:, at] = signs(allowed(lambda arm, usual=usual: bad_rows(int(sizes[arm]), usual)))
-    ratio = at[at >= len(users.names)]  # bots move the ratio of all users, and with it every row
-    found.survives[:, ratio] = np.where(found.if_bots[0.0][:, ratio] != 0, 0.0, np.nan)
-    for share in USUAL[1:]:
-        found.if_bots[share][:, ratio] = 0.0
-    if any(bad.total for bad in decision.allowed):
-        found.sign[:, ratio], found.p[:, ratio] = 0.0, 1.0
+    named = question.shares and [bad_rows(int(n), question.shares[k > 0]) for k, n in enumerate(sizes)]
+    own = decided(named or np.minimum(bad, (MOST_ALLOWED * sizes).astype(np.intp)).tolist())
+    return Certified(own[0], own[1], own[2], {s: int(np.count_nonzero(decided(at_share(s))[0])) for s in USUAL})
 
 
 def adjusted(users: Users, kept: IntArray) -> tuple[Users, list[str]]:
@@ -264,7 +253,7 @@ def adjusted(users: Users, kept: IntArray) -> tuple[Users, list[str]]:
     ]
     if len(users.before) == 1:
         said.append(
-            "bots that know their arm can move what is taken off: certificates of adjusted metrics assume that they did "
+            "bots that know their arm can move what is taken off: certificates of these metrics assume that they did "
             'not. Two stretches from before, pre=("_older", "_newer"), leave them no way'
         )
     return replace(users, values=values), said

@@ -12,34 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from sparsemean._fit.arms import (
-    FEWEST,
-    Users,
-    adjusted,
-    by_segment,
-    certify,
-    crossing,
-    effects_of,
-    frame_of,
-    mismatch,
-    shared,
-    within,
-    words_of,
-)
+from sparsemean._fit import arms
+from sparsemean._fit.arms import Users
 from sparsemean._stats.planning import check_question
 from sparsemean._util.checks import list_names, pluralize
 from sparsemean._util.plans import Question
 from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError, require
-from sparsemean.experiments._scorecard import (
-    Clumps,
-    Scorecard,
-    number,
-    of_arm,
-    of_bots_found,
-    of_certificate,
-    of_sizes,
-)
+from sparsemean.experiments import _scorecard as words
+from sparsemean.experiments._scorecard import Scorecard
 from sparsemean.experiments._users import Clump, find_clumps, read, users_of
 
 if TYPE_CHECKING:
@@ -185,53 +166,53 @@ def _card(
     bots = np.concatenate([np.empty(0, dtype=np.intp), *out])
     everyone = np.arange(users.arm.size)
     kept = np.setdiff1d(everyone, bots)
-    if (np.bincount(users.arm[kept], minlength=len(users.arms)) < FEWEST).any():
-        rule = f"have {FEWEST} users or more in each arm, suspected bots aside"
+    if (np.bincount(users.arm[kept], minlength=len(users.arms)) < arms.FEWEST).any():
+        rule = f"have {arms.FEWEST} users or more in each arm, suspected bots aside"
         raise InputError("arm", rule, list_names([f"{arm}: {n}" for arm, n in users.sizes.items()]))
-    reduced, noted = adjusted(users, kept)
-    effects = effects_of(reduced, kept, covers or level, question.side)
-    with_bots = effects_of(users, everyone, level) if bots.size else effects
+    reduced, noted = arms.adjusted(users, kept)
+    effects = arms.effects_of(reduced, kept, covers or level, question.side)
+    with_bots = arms.effects_of(users, everyone, level) if bots.size else effects
     p = np.stack([each.p for each in effects])
     tested, primary = roles != "guardrail", roles == "primary"
     p_adjusted = p.copy()
-    p_adjusted[:, tested] = shared(p[:, tested], primary[tested], share)
-    sure = certify(reduced, bots, question=question, primary=primary, tested=tested, share=share, n_jobs=n_jobs)
+    p_adjusted[:, tested] = arms.shared(p[:, tested], primary[tested], share)
+    sure = arms.certify(reduced, bots, question=question, primary=primary, tested=tested, share=share, n_jobs=n_jobs)
     frames = []
     for k, (effect, naive) in enumerate(zip(effects, with_bots, strict=True)):
-        words = words_of(effect, p_adjusted[k] <= level, min_effect)
-        for at in np.flatnonzero(~tested):
-            p[k, at], words[at] = crossing(effect, at, bounds[names[at]], level)
+        said = arms.words_of(effect, p_adjusted[k] <= level, min_effect)
+        for at in np.flatnonzero(~tested).tolist():
+            p[k, at], said[at] = arms.crossing(effect, at, bounds[names[at]], level)
             p_adjusted[k, at] = p[k, at]
         certified = np.select([sure.sign[k] > 0, sure.sign[k] < 0], ["up", "down"], "")
-        moved = np.isin(words, ("up", "down"))
-        words[moved & (words != certified)] += "*"
-        order = np.lexsort((p[k], [WORDS.index(word.rstrip("*")) for word in words], [ROLES.index(r) for r in roles]))
-        frame = frame_of(users, effect, k)
+        moved = np.isin(said, ("up", "down"))
+        said[moved & (said != certified)] += "*"
+        order = np.lexsort((p[k], [WORDS.index(word.rstrip("*")) for word in said], [ROLES.index(r) for r in roles]))
+        frame = arms.frame_of(users, effect, k)
         frame.insert(2, "role", roles)
         frame = frame.assign(
-            p_value=p[k], p_adjusted=p_adjusted[k], verdict=words, certified=certified, p_certified=sure.p[k],
+            p_value=p[k], p_adjusted=p_adjusted[k], verdict=said, certified=certified, p_certified=sure.p[k],
             survives=sure.survives[k], lift_with_bots=naive.lift[0],
         )  # fmt: skip
         frames.append(frame.iloc[order])
     table = pd.concat(frames, ignore_index=True)
-    told = [name for name in names if name in first] or table["metric"][table["verdict"].isin(("up", "down"))].tolist()
-    segments, notes = by_segment(reduced, kept, told, level)
+    told = list(first) or table["metric"][table["verdict"].str.startswith(("up", "down"))].tolist()
+    segments, notes = arms.by_segment(reduced, kept, told, level)
     listed = _clumps(users, clumps, keep)
     of_bots = np.bincount(users.arm[bots], minlength=len(users.arms)).tolist()
     sizes = {arm: (n, bad) for (arm, n), bad in zip(users.sizes.items(), of_bots, strict=True)}
-    p_sizes, expected = mismatch(users, shares)
+    p_sizes, expected = arms.mismatch(users, shares)
     least = max((bad / n for n, bad in sizes.values()), default=0.0)
-    counts = {s: int(np.count_nonzero(signs)) for s, signs in sure.if_bots.items() if s > least}
-    headline = [of_sizes(users.sizes, expected.tolist(), p_sizes)] if p_sizes < MISMATCH else []
+    counts = {share: n for share, n in sure.if_bots.items() if share > least}
+    headline = [words.of_sizes(users.sizes, expected.tolist(), p_sizes)] if p_sizes < MISMATCH else []
     for arm in users.arms[1:]:
-        own = table[table["arm"] == arm]
-        headline += of_arm(own, arm, users.arms[0], bots=bots.size, level=level, hypotheses=int(p[:, tested].size))
-    headline += [*of_certificate(table, counts, bots.size), *of_bots_found(Clumps(sizes, listed), table)]
+        own, error = table[table["arm"] == arm], level / max(1, p[:, tested].size)
+        headline += words.of_arm(own, arm, users.arms[0], bots=bots.size, error=error)
+    headline += [*words.of_certificate(table, counts, bots.size), *words.of_bots_found(listed, table, sizes)]
     odd = [f"{pluralize(rows.size, 'user')} unusual in other ways ({kind}) kept" for kind, rows in unusual.items()]
-    return Scorecard(
-        tuple(headline), table, listed, _suspects(users, clumps, unusual, keep), segments,
-        None if users.day is None else within(reduced, kept, users.day, "day", told, level), (*notes, *users.notes, *noted, *odd), users.sizes, level,
-    )  # fmt: skip
+    days = None if users.day is None else arms.within(reduced, kept, users.day, "day", told, level)
+    suspects = _suspects(users, clumps, unusual, keep)
+    notes = [*notes, *users.notes, *noted, *odd]
+    return Scorecard(tuple(headline), table, listed, suspects, segments, days, tuple(notes), users.sizes, level)
 
 
 def _clumps(users: Users, clumps: Sequence[Clump], keep: Sequence[int]) -> pd.DataFrame:
@@ -243,10 +224,11 @@ def _clumps(users: Users, clumps: Sequence[Clump], keep: Sequence[int]) -> pd.Da
     for k, clump in enumerate(clumps, 1):
         do, usual = (np.nanmedian(users.values[np.ix_(rows, clump.metrics)], axis=0) for rows in (clump.users, others))
         by_arm = np.bincount(users.arm[clump.users], minlength=len(users.arms)).tolist()
+        own = {f"in {arm}": n for arm, n in zip(users.arms, by_arm, strict=True)}
         lines.append({
-            "clump": k, "users": clump.users.size, **{f"in {arm}": n for arm, n in zip(users.arms, by_arm, strict=True)},
-            "metrics": ", ".join(users.names[j] for j in clump.metrics), "do": ", ".join(map(number, do)),
-            "others": ", ".join(map(number, usual)), "kept": k in keep,
+            "clump": k, "users": clump.users.size, **own,
+            "metrics": ", ".join(users.names[j] for j in clump.metrics), "do": ", ".join(map(words.number, do)),
+            "others": ", ".join(map(words.number, usual)), "kept": k in keep,
             "names": list_names(users.called[clump.users]),
         })  # fmt: skip
     return pd.DataFrame(lines)
@@ -475,6 +457,7 @@ class _Together:
         own = own.append_column(ARM, pa.array(["control"] * control.num_rows + ["treatment"] * treatment.num_rows))
         found = read(own, arm=ARM, user=ARM + ARM, by=None, day=None, sure=False)
         asked = [*self.columns, *self.ratios]
+        assert found.feature_names is not None
         if text := [name for name in (*self.columns, *parts) if name not in found.feature_names]:
             raise InputError("columns", "hold numbers", list_names(text))
         told = users_of(found, control="control", metrics=asked, ratios=self.ratios, pre=EARLIER, events=False)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,29 +27,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-COLUMNS = {
-    "arm": ("string", "the arm that is compared with the control"),
-    "metric": ("string", "the metric"),
-    "role": ("string", "primary, guardrail, or metric for all others"),
-    "n_control": ("integer", "users of the control with a value, without suspected bots"),
-    "n_treatment": ("integer", "users of the arm with a value, without suspected bots"),
-    "control": ("number", "mean of the control, of a ratio the ratio of its totals"),
-    "treatment": ("number", "mean of the arm"),
-    "difference": ("number", "treatment less control"),
-    "difference_low": ("number", "lower end of its interval (Welch's)"),
-    "difference_high": ("number", "upper end"),
-    "lift": ("number", "the difference in percent of the control; missing where a mean is not above 0"),
-    "lift_low": ("number", "lower end of its interval, from that of the logarithm of the ratio"),
-    "lift_high": ("number", "upper end"),
-    "p_value": ("number", "of Welch's test, of a guardrail that its bound is crossed"),
-    "p_adjusted": ("number", "over all metrics and arms; what the verdict rests on"),
-    "verdict": ("string", "up, down, flat, unclear; up* and down* are not certified; of a guardrail held or broken"),
-    "certified": ("string", "up or down where that holds whatever suspected bots did, by ranks; else empty"),
-    "p_certified": ("number", "of that test, not adjusted"),
-    "survives": ("number", "share of bots in each arm, whatever they did, up to which it holds"),
-    "lift_with_bots": ("number", "the lift of all users, suspected bots included"),
-}
-"""The columns of `Scorecard.table`: their types in JSON, and what they say."""
 FORMAT = "sparsemean.scorecard/1"
 SHOWN = 20
 """Metrics that are printed for each arm."""
@@ -65,14 +42,6 @@ LEGEND = (
 )
 STAR = "* not certified: it rests on the suspected bots being bots, and on means being near normal."
 IN_UNITS = f"{DIFFERENCE} the difference itself: a lift needs means above 0."
-
-
-class Clumps(NamedTuple):
-    """What a sentence tells of the users who are left out."""
-
-    sizes: Mapping[str, tuple[int, int]]
-    """Of every arm, the control first, how many users it has and how many of them are suspects."""
-    frame: pd.DataFrame
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -158,7 +127,7 @@ class Scorecard:
     def _covers(self) -> str:
         return f"{100 * (1 - self.level):g} % interval"
 
-    def cells(self, row: Mapping[str, object]) -> dict[str, str]:
+    def cells(self, row: Mapping[Any, Any]) -> dict[str, str]:
         """Return the cells of a line of the table, as text.
 
         Parameters
@@ -197,7 +166,8 @@ class Scorecard:
             columns = [name, *(column for column in shown if column not in (name, "role"))]
             rows = [tuple(row) for row in shown[columns].itertuples(index=False)]
             several = len(self.arms) > 2 or name != "metric"
-            out += ["", *([title] if several else []), *(x.rstrip() for x in aligned(TextTable(tuple(columns), rows)))]
+            text = aligned(TextTable(tuple(map(str, columns)), rows))
+            out += ["", *([title] if several else []), *(line.rstrip() for line in text)]
             out += [f"… and {len(own) - SHOWN:,} more in table"] if len(own) > SHOWN else []
         return out
 
@@ -235,26 +205,10 @@ class Scorecard:
         }  # fmt: skip
 
     @staticmethod
-    def schema() -> dict[str, object]:
+    def schema() -> dict[str, Any]:
         """Return the JSON Schema of `to_dict`, which says of each column of the table what it is."""
-        columns = {
-            name: {"type": [kind, "null"] if kind == "number" else kind, "description": what}
-            for name, (kind, what) in COLUMNS.items()
-        }
-        line = {"type": "object", "properties": columns, "required": list(COLUMNS)}
-        some = {"type": ["array", "null"], "items": {"type": "object"}}
-        texts = {"type": "array", "items": {"type": "string"}}
-        return {
-            "$schema": "https://json-schema.org/draft/2020-12/schema", "title": FORMAT, "type": "object",
-            "properties": {
-                "format": {"const": FORMAT}, "version": {"type": "string"}, "headline": texts, "notes": texts,
-                "control": {"type": "string"}, "level": {"type": "number"},
-                "arms": {"type": "object", "additionalProperties": {"type": "integer"}},
-                "table": {"type": "array", "items": line},
-                **dict.fromkeys(("clumps", "suspects", "segments", "days"), some),
-            },
-            "required": ["format", "headline", "control", "arms", "level", "table", "clumps", "suspects", "notes"],
-        }  # fmt: skip
+        found: dict[str, Any] = json.loads((page.HERE / "scorecard.schema.json").read_text(encoding="utf-8"))
+        return found
 
     def to_html(self, title: str = "Scorecard") -> str:
         """Return the page: one file that asks nothing of the network.
@@ -371,14 +325,14 @@ def of_sizes(sizes: Mapping[str, int], expected: Sequence[float], p: float) -> s
     )
 
 
-def users_needed(p: float, hypotheses: float, level: float) -> float:
-    """Return how many times as many users show a lift with 80 % probability that has this p-value now."""
+def users_needed(p: float, error: float) -> float:
+    """Return how many times as many users show with 80 % probability, at an error, a lift that has this p now."""
     from scipy.special import ndtri
 
-    return float(((ndtri(1 - level / (2 * hypotheses)) + ndtri(0.8)) / -ndtri(min(p, 0.999) / 2)) ** 2)
+    return float(((ndtri(1 - error / 2) + ndtri(0.8)) / -ndtri(min(p, 0.999) / 2)) ** 2)
 
 
-def of_arm(table: pd.DataFrame, arm: str, control: str, *, bots: int, level: float, hypotheses: int) -> list[str]:
+def of_arm(table: pd.DataFrame, arm: str, control: str, *, bots: int, error: float) -> list[str]:
     """Say which metrics differ in one arm, or how far the closest is from it."""
     tested = table[table["role"] != "guardrail"]
     sides = {side: tested[tested["verdict"].str.startswith(side)] for side in ("up", "down")}
@@ -399,15 +353,15 @@ def of_arm(table: pd.DataFrame, arm: str, control: str, *, bots: int, level: flo
         ]
         lines.append(" ".join(told))
     elif d:
-        best = tested.loc[tested["p_value"].idxmin()]
+        best = tested.iloc[int(tested["p_value"].argmin())]
         lines.append(
             f"No metric differs clearly {between} ({d:,} tested{left_out}; strongest: {best['metric']}, adjusted p "
             f"{best['p_adjusted']:.2g})."
         )
-        if 1 < (needed := users_needed(best["p_value"], hypotheses, level)) < MOST_TIMES:
+        if 1 < (needed := users_needed(best["p_value"], error)) < MOST_TIMES:
+            n = best["n_treatment"]
             lines.append(
-                f"A lift of that size is found with 80 % probability from about {needed * best['n_treatment']:,.0f} users "
-                f"an arm on (now {best['n_treatment']:,})."
+                f"It would be found with 80 % probability by about {needed * n:,.0f} users an arm (now {n:,})."
             )
     primary = table[table["role"] == "primary"]
     if len(primary):
@@ -421,13 +375,13 @@ def of_arm(table: pd.DataFrame, arm: str, control: str, *, bots: int, level: flo
     return [f"{line[0].upper()}{line[1:]}" for line in lines]
 
 
-def _with_lift(row: Mapping[str, object]) -> str:
+def _with_lift(row: Mapping[Any, Any]) -> str:
     lift, gap = float(str(row["lift"])) if str(row["lift_low"]) != "nan" else np.nan, float(str(row["difference"]))
     star = "*" if str(row["verdict"]).endswith("*") else ""
     return f"{row['metric']}{star} {f'{gap:+.3g}' if np.isnan(lift) else f'{per_cent(lift)} %'}"
 
 
-def _interval(row: Mapping[str, object]) -> str:
+def _interval(row: Mapping[Any, Any]) -> str:
     lift, low, high = (float(str(row[name])) for name in ("lift", "lift_low", "lift_high"))
     return f"{per_cent(lift)} %, {per_cent(low)} … {per_cent(high)}"
 
@@ -460,30 +414,29 @@ def of_certificate(table: pd.DataFrame, if_bots: Mapping[float, int], bots: int)
     return lines
 
 
-def of_bots_found(clumps: Clumps, table: pd.DataFrame) -> list[str]:
+def of_bots_found(clumps: pd.DataFrame, table: pd.DataFrame, sizes: Mapping[str, tuple[int, int]]) -> list[str]:
     """Say who is left out, what they do and what they would have made of the answer."""
-    frame = clumps.frame[~clumps.frame["kept"]] if len(clumps.frame) else clumps.frame
+    frame, kept = (clumps[clumps["kept"] == those] for those in (False, True)) if len(clumps) else (clumps, clumps)
     lines = []
     if len(frame):
-        total, out = (sum(pair[k] for pair in clumps.sizes.values()) for k in (0, 1))
-        by_arm = ", ".join(f"{bots:,} in {arm}" for arm, (_, bots) in clumps.sizes.items())
+        total, out = (sum(pair[k] for pair in sizes.values()) for k in (0, 1))
+        by_arm = ", ".join(f"{bots:,} in {arm}" for arm, (_, bots) in sizes.items())
         share = percent(out / total)
         lines.append(f"Suspected bots: {out:,} of {total:,} users ({share}; {by_arm}), left out of means.")
         lines += [_of_clump(row) for row in frame.head(3).to_dict("records")]
         lines += [f"{pluralize(len(frame) - 3, 'smaller clump')} besides."] if len(frame) > 3 else []
         gap = (table["lift_with_bots"] - table["lift"]).abs() / (table["lift_high"] - table["lift_low"])
         if gap.notna().any() and gap.max() > 1:
-            row = table.loc[gap.idxmax()]
+            row = table.iloc[int(gap.argmax())]
             lines.append(
                 f"Were they counted, {row['metric']} of {row['arm']} would show {per_cent(row['lift_with_bots'])} % in "
                 f"place of {per_cent(row['lift'])} %."
             )
-    kept = clumps.frame[clumps.frame["kept"]] if len(clumps.frame) else frame
     lines += [f"Kept, as you asked: {list_names([f'clump {k}' for k in kept['clump']])}."] if len(kept) else []
     return lines
 
 
-def _of_clump(row: Mapping[str, object]) -> str:
+def _of_clump(row: Mapping[Any, Any]) -> str:
     metrics, do, others = (str(row[name]).split(", ") for name in ("metrics", "do", "others"))
     told = [f"{own} {name} (others {usual})" for name, own, usual in zip(metrics, do, others, strict=True)]
     number_of = int(str(row["users"]))
