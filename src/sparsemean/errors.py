@@ -37,7 +37,7 @@ class InputError(ValueError):
 
     def __reduce__(self) -> tuple[object, ...]:
         # the default would call __init__ with the finished line: an error could not leave a worker process
-        return _restored, (self.argument, str(self))
+        return restored, (self.argument, str(self))
 
 
 def _short(what: object) -> str:
@@ -56,10 +56,11 @@ def together(faults: Sequence[InputError]) -> InputError:
     lines = [str(fault) for fault in faults]
     if len(lines) > MOST_LINES:
         lines[MOST_LINES - 1 :] = [f"{len(lines) - MOST_LINES + 1} more such faults"]
-    return _restored(faults[0].argument, "\n".join(lines))
+    return restored(faults[0].argument, "\n".join(lines))
 
 
-def _restored(argument: str, line: str) -> InputError:
+def restored(argument: str, line: str) -> InputError:
+    """Return an error whose line is known."""
     error = InputError.__new__(InputError, line)
     error.argument = argument
     return error

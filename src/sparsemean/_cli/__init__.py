@@ -18,7 +18,7 @@ from types import FrameType, ModuleType
 import click
 
 from sparsemean import __version__
-from sparsemean._cli.commands import bench, demo, plan_command, reproduce
+from sparsemean._cli.commands import bench, demo, experiment, plan_command, reproduce
 from sparsemean._cli.common_options import close_unread, echo, steady_streams
 from sparsemean._cli.fit import fit_command, merge_command, sketch_command
 from sparsemean._data.matrices import WHOLE
@@ -93,7 +93,7 @@ def commands() -> None:
     """Which of very many features have a mean that is not zero, and how large it is."""
 
 
-for _command in (fit_command, sketch_command, merge_command, demo, plan_command, reproduce, bench):
+for _command in (fit_command, experiment, sketch_command, merge_command, demo, plan_command, reproduce, bench):
     commands.add_command(_command)
 
 

@@ -1,4 +1,4 @@
-"""The commands that need no data file: demo, plan, reproduce, bench."""
+"""The commands beside those of rows: experiment, demo, plan, reproduce, bench."""
 
 from __future__ import annotations
 
@@ -11,7 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sparsemean._cli.common_options import echo, level_option, print_sentence, progressing, report, share_option
+from sparsemean._cli.common_options import (
+    as_share,
+    distinct,
+    echo,
+    jobs,
+    level_option,
+    print_sentence,
+    print_written,
+    progressing,
+    report,
+    share_option,
+    waiting,
+)
 from sparsemean.errors import InputError, MissingExtraError, visible
 
 if TYPE_CHECKING:
@@ -73,6 +85,85 @@ def demo() -> None:
         "them are in the table."
     )
     print_sentence(write_page(estimate))
+
+
+# ``sparsemean experiment``.
+
+
+def _percents(_context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    """Return a lift that is written as a number or in percent; of ``NAME=LIFT`` a dictionary."""
+    if not value or isinstance(value, str):
+        return as_share(value, parameter.opts[-1]) if value else value
+    pairs = [item.strip().rpartition("=") for each in value for item in each.split(",")]
+    return {name: as_share(written, parameter.opts[-1]) for name, _, written in pairs}
+
+
+def _pairs(_context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> dict[str, tuple[str, str]]:
+    """Return ratios that are written NAME=ABOVE/BELOW."""
+    found = {}
+    for each in value:
+        name, _, parts = each.rpartition("=")
+        above, _, below = parts.partition("/")
+        if not (above and below):
+            raise InputError(parameter.opts[-1], "be NAME=ABOVE/BELOW, such as ctr=clicks/views", repr(each))
+        found[name or parts] = above, below
+    return found
+
+
+@click.command("experiment", short_help="The scorecard of an A/B test.")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--arm", default="variant", show_default=True, metavar="COLUMN", help="The arm of each user.")
+@click.option("--user", metavar="COLUMN", help="The name of each user  [default: user_id, if there is one].")
+@click.option("--control", metavar="ARM", help="The arm that others are compared with  [default: told by its name].")
+@click.option("--metric", "metrics", multiple=True, metavar="COLUMN", help="Compare this one; repeats  [default: all].")
+@click.option("--ratio", "ratios", multiple=True, metavar="NAME=A/B", callback=_pairs, help="Also A/B, of totals.")
+@click.option(
+    "--pre", default="_pre", show_default=True, metavar="ENDING", callback=lambda *given: tuple(given[-1].split(",")),
+    help="Of columns from before (CUPED); _older,_newer: of two stretches.",
+)  # fmt: skip
+@click.option("--by", metavar="COLUMN", help="Segments, such as the country: lifts within each.")
+@click.option("--day", metavar="COLUMN", help="The day of each user: lifts of the primary metrics by day.")
+@click.option("--primary", multiple=True, metavar="METRIC", help="What decides: it has 80 % of the level; repeats.")
+@click.option(
+    "--guardrail", "guardrails", multiple=True, metavar="METRIC=LIFT", callback=_percents,
+    help="What must not be harmed, and by how much: latency=+2%, signup=-1%; repeats.",
+)  # fmt: skip
+@click.option("--min-effect", metavar="LIFT", callback=_percents, help="Within ± so much a metric is flat: 1%.")
+@share_option("Share of each arm that certificates allow to be bots; auto: as many as are suspected.")
+@level_option("Probability of any wrong up or down, as 0.05 or 5%.")
+@click.option("--keep", multiple=True, type=int, metavar="NUMBER", help="This clump is of people, and stays; repeats.")
+@click.option(
+    "--shares", multiple=True, metavar="ARM=SHARE", callback=_percents,
+    help="Planned sizes of the arms: control=50%,new=50%  [default: equal].",
+)  # fmt: skip
+@click.option("--events", is_flag=True, help="Add up the rows of each user.")
+@click.option(
+    "--out", multiple=True, type=click.Path(path_type=Path),
+    help="Write it to .md (for chats), .json, .csv or .html; repeats allowed.",
+)  # fmt: skip
+@click.option("--report", "page", type=click.Path(path_type=Path), metavar="FILE.html", help="Write the page.")
+@jobs
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+def experiment(file: Path, out: tuple[Path, ...], page: Path | None, quiet: bool, **options: Any) -> None:
+    """Say which metrics of FILE changed between the arms, by how much, and who is a bot.
+
+    FILE has a row for each user, with the arm and any number of metrics: .csv,
+    .parquet, .xlsx or .duckdb. Text is set aside, gaps are left out, and users who
+    look like bots too; verdicts that hold whatever those did are certified.
+    """
+    from sparsemean.experiments import analyze
+    from sparsemean.experiments._scorecard import check_target
+
+    named = [*(("--out", path) for path in out), *([("--report", page)] if page else [])]
+    targets = distinct([(option, check_target(path, option)) for option, path in named], [file])
+    title = file.name
+    with waiting(f"Analyzing {title}", quiet):
+        card = analyze(file, **options | {"metrics": options["metrics"] or None, "shares": options["shares"] or None})
+    for _, target in targets:
+        card.write(target, title=title)
+    if not quiet:
+        echo(str(card))
+        print_written(*(target for _, target in targets))
 
 
 # ``sparsemean plan``.

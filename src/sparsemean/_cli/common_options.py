@@ -210,7 +210,7 @@ def combine_options(*options: Option) -> Option:
     return decorate
 
 
-def _share(written: str, argument: str) -> float:
+def as_share(written: str, argument: str) -> float:
     """Return a share that is written as a number or in percent."""
     try:
         number = float(written.removesuffix("%"))
@@ -228,7 +228,7 @@ def _shares(
         return value
     if is_auto(value):
         return AUTO
-    shares = tuple(_share(part.strip(), parameter.opts[-1]) for part in str(value).split(","))
+    shares = tuple(as_share(part.strip(), parameter.opts[-1]) for part in str(value).split(","))
     return shares if len(shares) > 1 else shares[0]
 
 
@@ -326,18 +326,24 @@ def check_outputs(
     from sparsemean.result._report.page import check_report
 
     outputs = [(option, Path(target)) for option, target in named if target not in (None, "-")]
-    seen: dict[str, str] = {}
     for option, target in outputs:
         if option == "--json" and target.suffix != ".json":
             raise InputError(option, "be followed by a name that ends in .json, or by none", repr(str(target)))
-        if option == "--scorecard" and target.suffix.lower() != ".csv":
-            raise InputError(option, "end in .csv", repr(str(target)))
         if option == "--report":
             check_report(target, option)
-        elif option == "--scorecard" or target.suffix.lower() == SKETCH:
+        elif target.suffix.lower() == SKETCH:
             check_writable(target, option)
         else:
             write.check_target(target)
+    return distinct(outputs, inputs, replaced=replaced)
+
+
+def distinct(
+    outputs: list[tuple[str, Path]], inputs: Sequence[Path], *, replaced: Path | None = None
+) -> list[tuple[str, Path]]:
+    """Return files that options name; refuse an input that is not to be ``replaced``, and one file twice."""
+    seen: dict[str, str] = {}
+    for option, target in outputs:
         if target != replaced and any(target.exists() and at.exists() and target.samefile(at) for at in inputs):
             advice = ", or allow it with --overwrite" if target.suffix.lower() == ".h5ad" else ""
             raise InputError(option, "differ from the input", repr(str(target)), f"choose another name{advice}")

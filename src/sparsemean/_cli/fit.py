@@ -30,12 +30,11 @@ if TYPE_CHECKING:
     from sparsemean._data.source import Array
     from sparsemean._data.table import ReadOptions, Table
     from sparsemean._evidence.counting.sketch import Sketch
-    from sparsemean.experiments import Scorecard
     from sparsemean.result import Estimate
     from sparsemean.result.comparison import Comparison
 
 
-COMPARISON = ("reference", "vs", "strata", "pairs", "covariate", "scorecard")
+COMPARISON = ("reference", "vs", "strata", "pairs", "covariate")
 """Options that mean nothing without --group."""
 ONE_SAMPLE = (
     "test", "null", "paper", "refine", "refine_on", "screen_rows", "n_buckets", "random_state", "device",
@@ -100,10 +99,6 @@ NEARLY_ALL, MANY = 0.8, 10
     "--out", type=click.Path(path_type=Path),
     help="Write the result to .csv, .json, .parquet, or .h5ad (a copy of the input with it).",
 )  # fmt: skip
-@click.option(
-    "--scorecard", type=click.Path(), metavar="FILE.csv",
-    help="Write both arms of an experiment metric by metric, with lift, interval and verdict, and print that.",
-)  # fmt: skip
 @click.option("--unit", metavar="NOUN", help="What a row is called: patient  [default: row; sample below 100].")
 @click.option("--feature", metavar="NOUN", help="What a column is called: gene  [default: feature].")
 @click.option("--all", "every", is_flag=True, help="Write every feature to --out and --json, not the selected only.")
@@ -120,7 +115,6 @@ def fit_command(
     page: Path | None,
     every: bool,
     overwrite: bool,
-    scorecard: str | None,
     quiet: bool,
     verbose: bool,
     **options: Any,
@@ -146,7 +140,7 @@ def fit_command(
     annotated = out is not None and out.suffix.lower() == ".h5ad"
     if out is not None and annotated and file.suffix.lower() != ".h5ad":
         raise InputError("--out", "end in .h5ad only where the input does", repr(out.name))
-    named = [("--out", out), ("--json", json_file), ("--scorecard", scorecard), ("--report", page)]
+    named = [("--out", out), ("--json", json_file), ("--report", page)]
     outputs = common_options.check_outputs(named, [file], replaced=out if annotated and overwrite else None)
     if options["device"] == "gpu" and options["dask"] is not None:
         raise InputError("--device", "be left out with --dask, whose workers count", "gpu")
@@ -166,17 +160,9 @@ def fit_command(
             estimate = _estimate(table, wanted, options, progress)
             estimate = called(estimate, *nouns) if any(nouns) else estimate
         table.check_unchanged()
-        card = None
-        if scorecard is not None:
-            from sparsemean import experiments
-
-            card = experiments.scorecard(estimate)
-        _write(estimate, outputs, title=f"{title}: {what}", card=card, copied=file, overwrite=overwrite, every=every)
+        _write(estimate, outputs, title=f"{title}: {what}", copied=file, overwrite=overwrite, every=every)
     seconds, more = time.perf_counter() - began, "" if verbose else common_options.MORE
-    if card is not None and json_file != "-" and not quiet:
-        lines = (common_options.heading(estimate, title), *map(visible, str(card).splitlines()))
-        common_options.echo("\n".join(lines))
-    elif json_file == "-" or not quiet:
+    if json_file == "-" or not quiet:
         common_options.report(estimate, title, seconds, json_file=json_file, every=every, more=more)
     if json_file != "-" and not quiet:
         if verbose:
@@ -288,9 +274,6 @@ def _refuse_others(context: click.Context, wanted: ReadOptions) -> None:
         raise InputError("--contamination", "be one number without --group", params["contamination"])
     if params["vs"] not in (None, "rest", "each", "pairs"):
         raise InputError("--vs", "be rest, each or pairs", repr(params["vs"]), "name one group with --reference")
-    if params["scorecard"] is not None and wanted.pairs is not None:
-        rule = "be left out with --pairs, which compares no arms"
-        raise InputError("--scorecard", rule, repr(params["scorecard"]))
     if params["vs"] is not None and params["reference"] is not None:
         raise InputError("--vs", "be left out with --reference", repr(params["vs"]), "choose one of them")
 
@@ -300,21 +283,16 @@ def _write(
     outputs: list[tuple[str, Path]],
     *,
     title: str,
-    card: Scorecard | None = None,
     copied: Path | None = None,
     overwrite: bool = False,
     every: bool = False,
 ) -> None:
     """Write a result to every file that is named, to .h5ad files with a copy of the input."""
     from sparsemean._fit.write import write, write_h5ad
-    from sparsemean._util.files import replacing, write_csv
 
     for option, target in outputs:
         if option == "--report":
             estimate.report(target, title=title)
-        elif card is not None and option == "--scorecard":
-            with replacing(target) as temporary:
-                write_csv(card.table, temporary)
         elif copied is not None and target.suffix.lower() == ".h5ad":
             write_h5ad(estimate, copied, target, overwrite=overwrite)
         else:

@@ -1,167 +1,338 @@
-"""Arms of an experiment: what a scorecard needs of their rows, kept where the rows are not."""
+"""Arms of an experiment: means without suspected bots, and what holds of all users whatever these did."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
-from sparsemean._data.source import Source
-from sparsemean._data.table import Table
-from sparsemean._evidence.ranks import Contrast
-from sparsemean._fit import one_sample, two_sample
-from sparsemean._fit.afterwards import FITTED, refuse_each, rows_of
-from sparsemean._fit.suspects import ELSEWHERE
-from sparsemean._kernels.influence import ERROR
-from sparsemean._stats.effects import Arms
-from sparsemean._stats.planning import check_question
-from sparsemean._stats.row_scores import FEW, LARGE, TOGETHER
+from sparsemean._data.source import Dense
+from sparsemean._data.table import Table, as_names
+from sparsemean._fit import covariates
+from sparsemean._fit.two_sample import Design, contrasts_of, decide_all
+from sparsemean._stats.effects import lift
+from sparsemean._stats.planning import MOST_ALLOWED, bad_rows
+from sparsemean._util.checks import is_missing, list_names, pluralize
+from sparsemean._util.plans import BadRows, Question, Side
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
-from sparsemean.result import Estimate
 
-LEFT_OUT = {"nobody": (), "together": (TOGETHER,), "suspects": (TOGETHER, FEW, LARGE)}
-"""Kinds of suspects that means leave out. Without those whose label is contradicted means lie apart."""
-KEPT = 500_000_000
-"""Values, over all tests, up to which it is computed for a file: more than experiments have, fewer than atlases."""
-NO_ARMS = "of an earlier version"
-"""What a result without them is, unless it tells."""
-LEVEL = 0.95
-"""Of the intervals of means by their test, which has them at no other one without the rows."""
-OF_CONTROL = 0.1
-"""Of the error of an interval of the lift, which pays for the mean of the control. A lift is small, and so is what an
-error of that mean does to it."""
+if TYPE_CHECKING:
+    import pandas as pd
 
-
-def left_out(estimate: Estimate, leave_out: str) -> IntArray:
-    """Return the suspects that means leave out."""
-    assert estimate.rows is not None
-    kinds = np.array(estimate.rows.kinds, dtype=object)
-    return np.asarray(estimate.rows.suspects[np.flatnonzero(np.isin(kinds, LEFT_OUT[leave_out]))])
+NUMBERS = (
+    "n_control", "n_treatment", "control", "treatment", "difference", "difference_low", "difference_high", "lift",
+    "lift_low", "lift_high",
+)  # fmt: skip
+"""Columns of a scorecard that are of one comparison."""
+FEWEST = 20
+"""Users of each arm without whom there is nothing to compare."""
+USUAL = (0.01, 0.05)
+"""Shares of bots that people think in."""
+Labels = npt.NDArray[np.object_]
+Flags = npt.NDArray[np.bool_]
 
 
-def arms_of(estimate: Estimate, leave_out: str, level: float = LEVEL) -> Arms:
-    """Return what a scorecard needs of the rows, from the data where they are not what was asked for before."""
-    if estimate.plan.rest:
-        refuse_each(estimate)
-    usual, out = level == LEVEL or estimate.plan.question.target != "mean", left_out(estimate, leave_out)
-    for other, known in estimate._arms.items():
-        if usual and np.array_equal(out, left_out(estimate, other)):
-            return known
-    if estimate.source is None and not usual:
-        advice = "fit again for another"
-        raise InputError("level", f"be {LEVEL} once a result with target='mean' was saved", level, advice)
-    if estimate.source is None:
-        rule, reason = "have the means of its arms, as it has no data", estimate.__dict__.get("_no_arms", NO_ARMS)
-        advice = "make the scorecard first, or save() the result, while it has its data; else fit again"
-        raise InputError("result", rule, f"one {reason}", advice)
-    table, plan = rows_of(estimate).table, estimate.plan
-    labels = np.array(estimate.labels)
-    labels[out] = ELSEWHERE
-    rows = [np.flatnonzero(labels == arm) for arm in (0, 1)]
-    moments = _moments(table.source, rows)
-    moved = _moved(table.source, rows, moments)
-    moments[:, 1] += moved
-    of_test = _of_test(estimate, table, level, moved) if plan.target == "mean" else np.full((8, moved.size), np.nan)
-    arms = Arms(moments, moved, _left(estimate, table, labels), of_test)
-    if usual:
-        estimate._arms[leave_out] = arms
-    return arms
+@dataclass(frozen=True, slots=True, eq=False)
+class Users:
+    """A row for each user: their metrics, NaN where there is none, and what else is known of them."""
+
+    values: FloatArray
+    names: tuple[str, ...]
+    arm: IntArray
+    """Numbers among ``arms``, of which the first is the control."""
+    arms: tuple[str, ...]
+    called: Labels
+    before: tuple[Table, ...] = ()
+    """Of one stretch of time before, or of an earlier and a later one."""
+    ratios: tuple[str, ...] = ()
+    totals: FloatArray = field(default_factory=lambda: np.empty((2, 0, 0)))
+    """Of ratios: what is above, and below, of each user and ratio."""
+    segment: Labels | None = None
+    day: Labels | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of metrics and ratios."""
+        return (*self.names, *self.ratios)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Users of each arm."""
+        return dict(zip(self.arms, np.bincount(self.arm, minlength=len(self.arms)).tolist(), strict=True))
 
 
-def kept_arms(estimate: Estimate) -> tuple[dict[str, Arms], str]:
-    """Return what any scorecard needs, and why some of it is not there: data that are gone, or too many."""
-    plan = estimate.plan
-    if estimate.labels is None or estimate.source is None:
-        return estimate._arms, estimate.__dict__.get("_no_arms", NO_ARMS)
-    if plan.n_rows * plan.n_features * plan.n_tests > KEPT:
-        return estimate._arms, f"saved without them, as it is of more than {KEPT:,} values"
-    try:
-        with FITTED.reading():
-            estimate.source.check_unchanged()
-            estimate.source.source.block(slice(0, 1), slice(0, 1))
-        for leave_out in LEFT_OUT:
-            arms_of(estimate, leave_out)
-    except InputError as error:
-        return estimate._arms, f"saved without them, as {error}"
-    return estimate._arms, ""
+# What is compared: means without suspected bots, and distributions whatever these did.
 
 
-def _moments(source: Source, rows: Sequence[IntArray]) -> FloatArray:
-    """Return (groups, 3, d): how many values are there, their mean and their variance."""
-    out = np.empty((len(rows), 3, source.shape[1]))
-    for columns, values in source.takes_of(np.arange(source.shape[1])):
-        for group, own in enumerate(rows):
-            block = np.asarray(values[own], dtype=np.float64)
-            there = ~np.isnan(block)
-            n = there.sum(axis=0)
-            with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-                mean = np.where(there, block, 0.0).sum(axis=0) / n
-                variance = np.where(there, (block - mean) ** 2, 0.0).sum(axis=0) / (n - 1)
-            out[group][:, columns] = n, mean, variance
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """One arm against the control, a number for each metric."""
+
+    n: FloatArray
+    mean: FloatArray
+    difference: FloatArray
+    """The difference of means and both ends of its interval."""
+    lift: FloatArray
+    """The same of the relative difference, from the interval of the logarithm of the ratio; in percent."""
+    p: FloatArray
+    log_ratio: FloatArray
+    """The logarithm of the ratio, its standard error and degrees of freedom."""
+
+
+def moments(users: Users, rows: IntArray) -> FloatArray:
+    """Return (3, metrics): how many values some users have, their mean and its squared error.
+
+    A ratio of totals is the mean of R + (x − R·y)/ȳ with R = x̄/ȳ, up to terms of order 1/n (the delta method).
+    """
+    values = users.values[rows]
+    if users.ratios:
+        top, bottom = users.totals[:, rows]
+        mean = np.nanmean(bottom, axis=0)
+        ratio = np.nanmean(top, axis=0) / mean
+        values = np.concatenate((values, ratio + (top - ratio * bottom) / mean), axis=1)
+    out = np.empty((3, values.shape[1]))
+    for k, x in enumerate(values.T):
+        x = x if np.isfinite(x.sum()) else x[~np.isnan(x)]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = x.mean() if x.size else np.nan
+            out[:, k] = x.size, mean, np.square(x - mean).sum() / (x.size - 1) / x.size if x.size > 1 else np.nan
     return out
 
 
-def _moved(source: Source, rows: Sequence[IntArray], moments: FloatArray) -> FloatArray:
-    """Return by how much all values must rise for both arms together to have the mean that was measured.
+def compared(control: FloatArray, treatment: FloatArray, level: float, side: Side = Side.BOTH) -> Comparison:
+    """Compare means by Welch's test, and their ratio by its logarithm."""
+    from scipy.special import stdtr, stdtrit
 
-    Values that were adjusted for those from before (CUPED) are differences to what was expected of each user.
-    """
-    measured = source.measured
-    if measured is source:
-        return np.zeros(source.shape[1])
-    number, mean, _ = _moments(measured, rows).transpose(1, 0, 2)
-    return np.asarray((number * (mean - moments[:, 1])).sum(axis=0) / number.sum(axis=0))
+    n, mean, squares = np.stack((control, treatment)).transpose(1, 0, 2)
 
+    def degrees(parts: FloatArray) -> FloatArray:
+        return np.asarray(parts.sum(axis=0) ** 2 / (parts**2 / (n - 1)).sum(axis=0))
 
-def _of_test(estimate: Estimate, table: Table, level: float, moved: FloatArray) -> FloatArray:
-    """Return differences of means and relative ones by the test of means, both covered at once.
-
-    A difference within [a, b] over a mean of the control within [c, d], c > 0, is at least a/d or a/c, by its sign.
-    Where values were adjusted the bound of deviations is that of the adjusted ones, and relative ends are not known.
-    """
-    test, labels, plan = estimate.difference_test, estimate.labels, estimate.plan
-    assert test is not None
-    assert labels is not None
-    every, reference = np.arange(plan.n_features), np.flatnonzero(labels == 0)
-    reference = reference if test.rows is None else np.intersect1d(reference, test.rows)
-    error = (1 - OF_CONTROL) * (1 - level)
-    pieces = two_sample.located(table, plan, labels, None, every, test=test, error=error)
-    difference = np.concatenate([found[:, :3] for *_, found in pieces]).T
-    known = np.isfinite(test.unit[1])
-    scale = np.where(known, test.unit[1] * np.sqrt((test.bias[1] / test.sizes[1] - ERROR) / test.kappa), 1.0)
-    control = one_sample.sparse_mean(
-        table.source.take(every)[reference], target="mean", scale=scale, missing=plan.question.missing,
-        contamination=plan.bad_shares.reference,
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        gap, error, own = mean[1] - mean[0], np.sqrt(squares.sum(axis=0)), degrees(squares)
+        relative = np.where((mean > 0).all(axis=0), squares / mean**2, np.nan)
+        ratio, wide, of_ratio = np.log(mean[1] / mean[0]), np.sqrt(relative.sum(axis=0)), degrees(relative)
+        t, tail = gap / error, side.pick(1 - level / 2, 1 - level, 1 - level)
+        half, half_ratio = stdtrit(own, tail) * error, stdtrit(of_ratio, tail) * wide
+        p = side.pick(2 * stdtr(own, -np.abs(t)), stdtr(own, -t), stdtr(own, t))
+        ends = np.expm1(side.interval(ratio - half_ratio, ratio + half_ratio))
+    return Comparison(
+        n, mean, np.stack((gap, *side.interval(gap - half, gap + half))),
+        np.stack((lift(mean[1], mean[0]), *(100 * np.where(np.isnan(ratio), np.nan, ends)))),
+        np.where(error > 0, p, 1.0), np.stack((ratio, wide, of_ratio)),
     )  # fmt: skip
-    low, high = control.interval(every, 1 - OF_CONTROL * (1 - level)).T
-    mean = np.where(control.mean != 0, control.mean, (low + high) / 2) + moved
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ends = (
-            np.where(difference[1] > 0, difference[1] / high, difference[1] / low),
-            np.where(difference[2] > 0, difference[2] / low, difference[2] / high),
+
+
+def effects_of(users: Users, rows: IntArray, level: float, side: Side = Side.BOTH) -> list[Comparison]:
+    """Compare each arm of some users with the control."""
+    control, *others = (moments(users, rows[users.arm[rows] == arm]) for arm in range(len(users.arms)))
+    return [compared(control, other, level, side) for other in others]
+
+
+def crossing(effect: Comparison, at: int, bound: float, level: float) -> tuple[float, str]:
+    """Test that a lift does not cross a bound, on the side of the bound; and say what is known of it."""
+    from scipy.special import stdtr
+
+    (ratio, wide, degrees), sign = effect.log_ratio[:, at], 1.0 if bound > 0 else -1.0
+    p = float(stdtr(degrees, -sign * (np.log1p(bound) - ratio) / wide)) if wide > 0 else 1.0
+    return (p, "held") if p <= level else (p, "broken" if p >= 1 - level and wide > 0 else "unclear")
+
+
+def holm(p: FloatArray) -> FloatArray:
+    """Return Holm's adjusted p-values of an array of any shape."""
+    flat = p.ravel()
+    order = np.argsort(flat)
+    adjusted = np.minimum(1.0, np.maximum.accumulate(flat[order] * np.arange(flat.size, 0, -1)))
+    out = np.empty_like(flat)
+    out[order] = adjusted
+    return out.reshape(p.shape)
+
+
+def shared(p: FloatArray, primary: Flags, share: float) -> FloatArray:
+    """Return p-values adjusted by Holm's rule within two families of metrics, the columns of ``p``.
+
+    The primary ones have a ``share`` of the level. The others have the rest of it, and all where every primary one is
+    rejected (Wiens 2003, Pharmaceutical Statistics 2); a share of 1 is a fixed sequence.
+
+    Examples
+    --------
+    >>> shared(np.array([[0.01, 0.02, 0.03]]), np.array([True, False, False]), 0.8).round(4)
+    array([[0.0125, 0.04  , 0.04  ]])
+    """
+    if not primary.any() or primary.all():
+        return holm(p)
+    out = np.empty_like(p)
+    out[:, primary] = np.minimum(1.0, holm(p[:, primary]) / share)
+    others = holm(p[:, ~primary])
+    alone = others / (1 - share) if share < 1 else np.ones_like(others)
+    out[:, ~primary] = np.minimum(1.0, np.minimum(alone, np.maximum(others, out[:, primary].max())))
+    return out
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Certified:
+    """What holds whatever suspected bots did, by ranks: arrays over arms and metrics."""
+
+    sign: FloatArray
+    """1 and −1 where an arm has certainly more or less than the control, else 0."""
+    p: FloatArray
+    survives: FloatArray
+    if_bots: dict[float, int]
+    """How many are certified where such a share of each arm were bots."""
+
+
+def certify(
+    users: Users, bots: IntArray, *, question: Question, primary: Flags, tested: Flags, share: float, n_jobs: int | None
+) -> Certified:
+    """Compare whole distributions of all users, as many bots of each arm allowed for as were found, or as were named.
+
+    Bots move the ratio of all users, and with it every user's residual: ratios are certified where there are none.
+    """
+    sizes, bad = (np.bincount(users.arm[those], minlength=len(users.arms)) for those in (slice(None), bots))
+    values = users.values
+    if users.ratios:
+        top, bottom = users.totals  # of all users, whatever their arms: exact where none of them is bad
+        values = np.concatenate((values, top - np.nansum(top, axis=0) / np.nansum(bottom, axis=0) * bottom), axis=1)
+    classes, gaps, d = np.array(users.arms, dtype=object), np.isnan(values).any(axis=0), len(users.metrics)
+    contrasts = contrasts_of(classes, tuple(sizes.tolist()), users.arms[0])
+    parts = []
+    for missing, those in (("omit", tested & gaps), ("raise", tested & ~gaps)):  # where bad users may have been gaps
+        if (at := np.flatnonzero(those)).size:
+            own = replace(question, missing=missing, level=question.level * at.size / np.count_nonzero(tested))
+            table = Table(Dense(np.asfortranarray(values[:, at])), as_names([users.metrics[j] for j in at]))
+            parts.append((at, decide_all(Design(table, classes, users.arm, contrasts, own, n_jobs=n_jobs))))
+    ratio = np.arange(d) >= len(users.names)
+
+    def decided(bad: Sequence[int]) -> FloatArray:
+        """Return signs, p-values and the shares of bots up to which they hold."""
+        found = np.stack([np.full((len(contrasts), d), value) for value in (0.0, 1.0, np.nan)])
+        for at, groups in parts:
+            decision = groups.decision.at(tuple(BadRows(bad[0], bad[c.label]) for c in contrasts))
+            shape = (len(contrasts), at.size)
+            found[0][:, at] = np.sign([groups.strength(c)[0] for c in range(len(contrasts))])
+            found[1][:, at], found[2][:, at] = (
+                x.reshape(shape) for x in (decision.p_values, decision.max_contamination)
+            )
+        found[1][:, ratio & any(bad)] = 1.0
+        found[2][:, ratio] = 0.0
+        chosen = np.zeros((len(contrasts), d), dtype=bool)
+        chosen[:, tested] = shared(found[1][:, tested], primary[tested], share) <= question.level
+        found[0][~chosen], found[2][~chosen] = 0.0, np.nan
+        return found
+
+    def at_share(share: float) -> list[int]:
+        return [bad_rows(int(n), share) for n in sizes]
+
+    named = question.shares and [bad_rows(int(n), question.shares[k > 0]) for k, n in enumerate(sizes)]
+    own = decided(named or np.minimum(bad, (MOST_ALLOWED * sizes).astype(np.intp)).tolist())
+    return Certified(own[0], own[1], own[2], {s: int(np.count_nonzero(decided(at_share(s))[0])) for s in USUAL})
+
+
+def adjusted(users: Users, kept: IntArray) -> tuple[Users, list[str]]:
+    """Return users whose metrics are less what earlier values predict (CUPED), with the means that were measured."""
+    if not users.before:
+        return users, []
+    before = users.before if len(users.before) > 1 else users.before[0]
+    table, theta = covariates.adjusted(Table(Dense(users.values), as_names(users.names)), before, called="pre")
+    those = np.flatnonzero(theta)
+    if not those.size:
+        return users, ["values from before say too little of any metric: none was adjusted for them"]
+    values, own = users.values.copy(order="F"), np.asarray(table.source.take(those))
+    with np.errstate(invalid="ignore"):
+        spread = np.nanvar(own[kept], axis=0) / np.nanvar(values[kept][:, those], axis=0)
+        values[:, those] = own + np.nanmean(values[kept][:, those], axis=0) - np.nanmean(own[kept], axis=0)
+    said = [
+        f"{pluralize(those.size, 'metric')} adjusted for values from before (CUPED), which takes "
+        f"{1 - np.median(spread):.0%} off the variance: {list_names([users.names[j] for j in those])}; these values "
+        "must be from before anyone saw an arm"
+    ]
+    if len(users.before) == 1:
+        said.append(
+            "bots that know their arm can move what is taken off: certificates of these metrics assume that they did "
+            'not. Two stretches from before, pre=("_older", "_newer"), leave them no way'
         )
-        relative = np.stack((difference[0] / mean, *ends))
-    relative[:, ~(known & (low > 0))] = np.nan
-    relative[1:, moved != 0] = np.nan
-    return np.stack((mean, mean + difference[0], *difference, *relative))
+    return replace(users, values=values), said
 
 
-def _left(estimate: Estimate, table: Table, labels: IntArray) -> FloatArray:
-    """Test those who are left, allowing for no bad one; NaN where that is the test that was made.
+def mismatch(users: Users, shares: Mapping[str, float] | Sequence[float] | None) -> tuple[float, FloatArray]:
+    """Return the p-value of the sizes of the arms (χ²), and the sizes that were expected; equal ones by default."""
+    from scipy.special import chdtrc
 
-    Each of several tests gets its part of the level. Means are not tested again: their intervals are those of the test.
-    """
-    plan = estimate.plan
-    unchanged = not plan.bad_rows and np.array_equal(labels, np.asarray(estimate.labels))
-    if unchanged or plan.question.target == "mean" or not all((labels == arm).any() for arm in (0, 1)):
-        return np.full((2, plan.n_features), np.nan)
-    request = check_question(
-        contamination=0.0, selection=plan.question.selection, level=plan.question.level / plan.n_tests,
-        alternative=plan.alternative, min_effect=plan.question.min_effect, missing=plan.question.missing,
-    )  # fmt: skip
-    contrast = Contrast(reference=0, label=1, sizes=tuple(np.bincount(labels, minlength=ELSEWHERE + 1).tolist()))
-    classes = np.arange(ELSEWHERE + 1)
-    decided = two_sample.decide_all(two_sample.Design(table, classes, labels, (contrast,), request, estimate.strata))
-    shown = np.isin(np.arange(plan.n_features), decided.decision.support)
-    return np.stack((decided.decision.p_values, np.where(shown, np.sign(decided.tests[0].strength), 0.0)))
+    sizes = np.bincount(users.arm, minlength=len(users.arms)).astype(np.float64)
+    planned = np.ones(sizes.size)
+    if shares is not None:
+        given = shares if isinstance(shares, Mapping) else dict(zip(users.arms, shares, strict=False))
+        planned = np.array([float(given.get(arm, 0)) for arm in users.arms])
+        if not (planned > 0).all() or len(given) != sizes.size:
+            raise InputError("shares", f"have a positive number for each of {list_names(users.arms)}", repr(shares))
+    expected = sizes.sum() * planned / planned.sum()
+    return float(chdtrc(sizes.size - 1, float(np.sum((sizes - expected) ** 2 / expected)))), expected
+
+
+# As tables.
+
+
+def words_of(effect: Comparison, moved: Flags, min_effect: float | None) -> Labels:
+    """Return a word for each metric: flat where the whole interval of the lift is within what matters."""
+    words = np.where(moved, np.where(effect.difference[0] > 0, "up", "down"), "unclear").astype(object)
+    if min_effect is not None:
+        words[np.abs(effect.lift[1:]).max(axis=0) <= 100 * min_effect] = "flat"
+    return words
+
+
+def frame_of(users: Users, effect: Comparison, k: int) -> pd.DataFrame:
+    """Return a line for each metric of one arm."""
+    import pandas as pd
+
+    parts = (effect.n, effect.mean, effect.difference, effect.lift)
+    numbers = dict(zip(NUMBERS, np.concatenate(parts), strict=True))
+    frame = pd.DataFrame({"arm": users.arms[k + 1], "metric": users.metrics, **numbers})
+    return frame.astype({"n_control": int, "n_treatment": int})
+
+
+def within(users: Users, rows: IntArray, labels: Labels, name: str, told: Sequence[str], level: float) -> pd.DataFrame:
+    """Return the lifts of some metrics among users of each label, all in one family."""
+    import pandas as pd
+
+    frames = []
+    for label in sorted({label for label in labels[rows].tolist() if not is_missing(label)}, key=str):
+        own = rows[labels[rows] == label]
+        if (np.bincount(users.arm[own], minlength=len(users.arms)) >= FEWEST).all():
+            for k, effect in enumerate(effects_of(users, own, level)):
+                frame = frame_of(users, effect, k).assign(p_value=effect.p, _ratio=effect.log_ratio[0])
+                frame.insert(0, name, str(label))
+                frames.append(frame.assign(_error=effect.log_ratio[1])[frame["metric"].isin(told)])
+    found = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+    if len(found):
+        found["p_adjusted"] = holm(found["p_value"].to_numpy())
+        moved = np.where(found["difference"] > 0, "up", "down")
+        found["verdict"] = np.where(found["p_adjusted"] <= level, moved, "unclear")
+    return found
+
+
+def by_segment(
+    users: Users, rows: IntArray, told: Sequence[str], level: float
+) -> tuple[pd.DataFrame | None, list[str]]:
+    """Return lifts within segments, and which of them differ between these (Cochran's Q, Holm's rule)."""
+    from scipy.special import chdtrc
+
+    if users.segment is None:
+        return None, []
+    found = within(users, rows, users.segment, "segment", told, level)
+    if not len(found):
+        return None, ["no segment has enough users of each arm and a metric to tell of"]
+    names, p = [], []
+    for (arm, metric), own in found.groupby(["arm", "metric"], sort=False):
+        ratio, weight = own["_ratio"].to_numpy(), own["_error"].to_numpy() ** -2.0
+        names.append(f"{metric} ({arm})")
+        p.append(float(chdtrc(max(1, len(own) - 1), np.sum(weight * (ratio - np.average(ratio, weights=weight)) ** 2))))
+    differ = [name for name, one in zip(names, holm(np.nan_to_num(np.array(p), nan=1.0)), strict=True) if one <= level]
+    said = (
+        f"lifts differ between segments: {list_names(differ)}" if differ else "no lift clearly differs between segments"
+    )
+    return found.drop(columns=["_ratio", "_error"]), [said]

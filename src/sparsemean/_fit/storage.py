@@ -15,10 +15,9 @@ from sparsemean._data.matrices import check_members
 from sparsemean._data.source import Array, Checksum
 from sparsemean._data.table import FileContext, as_names
 from sparsemean._fit.afterwards import checksum_of
-from sparsemean._fit.arms import LEFT_OUT, NO_ARMS, kept_arms
 from sparsemean._fit.two_sample import REST_NAME
 from sparsemean._stats.decision import Decision, rule_of
-from sparsemean._stats.effects import COLUMNS, MEASURES, Arms, GroupEffects
+from sparsemean._stats.effects import COLUMNS, MEASURES, GroupEffects
 from sparsemean._stats.planning import MISSING, SELECTIONS, TARGETS, TESTS
 from sparsemean._stats.row_scores import KINDS
 from sparsemean._util.files import as_tuples, check_array, check_type, refuse_endless, replacing
@@ -69,8 +68,6 @@ ARRAYS = {
     "difference_test.rows": "iu * n",
     "suspect_names": "U *", "checksum.columns": "i d",
     **{f"effects.{name}": "f s" for name in COLUMNS},
-    **{f"arms.{who}.{name}": spec for who in LEFT_OUT
-       for name, spec in zip(Arms._fields, ("f 23d", "f d", "f 2d", "f 8d"), strict=True)},
 }  # fmt: skip
 """Kinds and shape of every array, and what its numbers are below: n rows, d features, k sizes, s features selected."""
 NAMED = {"side": Side, "shares": Shares, "sizes": GroupSizes, "bad_by_group": BadRows}
@@ -109,9 +106,7 @@ def save(result: Estimate | Comparison, path: str | Path) -> None:
 def _taken_apart(estimate: Estimate) -> tuple[dict[str, object], dict[str, Array]]:
     """Return what is written of an estimate: the header, with an entry for each record, and the arrays."""
     arrays = {name: getattr(estimate, name) for name in LAZY}
-    kept, no_arms = kept_arms(estimate)
-    header: dict[str, object] = {"format": FORMAT, "seed": str(estimate.seed), "no_arms": no_arms}
-    header["without"] = _without(estimate)
+    header: dict[str, object] = {"format": FORMAT, "seed": str(estimate.seed), "without": _without(estimate)}
     plan, own = estimate.plan, {"checksum": checksum_of(estimate)}
     for part in PARTS:
         record = getattr(plan if part in NOT_KEPT["plan"] else estimate, part) if part not in own else own[part]
@@ -122,8 +117,6 @@ def _taken_apart(estimate: Estimate) -> tuple[dict[str, object], dict[str, Array
                 target = arrays if isinstance(value, np.ndarray) else said
                 target[f"{part}.{item.name}" if target is arrays else item.name] = value
         header[part] = None if record is None else said
-    for who, arms in kept.items():
-        arrays |= {f"arms.{who}.{name}": array for name, array in arms._asdict().items()}
     if estimate.strength is not None:
         arrays["strength"] = estimate.strength
     if estimate._suspect_names:
@@ -209,17 +202,9 @@ def _estimate(header: dict[str, Any], arrays: dict[str, Array]) -> Estimate:
     estimate = Estimate(**parts, seed=int(header["seed"]), strength=strength)
     _check_tests(estimate)
     _check_rows(estimate.rows, arrays, estimate.plan)
-    arms = {
-        who: Arms(*(np.asarray(arrays[f"arms.{who}.{name}"], dtype=np.float64) for name in Arms._fields))
-        for who in LEFT_OUT
-        if any(name.startswith(f"arms.{who}.") for name in arrays)
-    }
-    if arms and (estimate.rows is None or estimate.class_names is None or estimate.plan.sizes is None):
-        raise ValueError("its groups are not what its plan says")
     suspects = [] if estimate.rows is None else estimate.rows.suspects.tolist()
     names = dict(zip(suspects, arrays["suspect_names"].tolist(), strict=True)) if "suspect_names" in arrays else {}
-    estimate.__dict__.update({name: arrays[name] for name in LAZY}, _arms=arms, _suspect_names=names)
-    estimate.__dict__["_no_arms"] = str(header.get("no_arms", NO_ARMS))
+    estimate.__dict__.update({name: arrays[name] for name in LAZY}, _suspect_names=names)
     _restore_without(estimate, header.get("without", []), 1)
     return estimate
 

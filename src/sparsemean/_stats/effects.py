@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import NamedTuple
 
 import numpy as np
 
@@ -59,20 +58,6 @@ class GroupEffects:
     """mean_1 − mean_0."""
     scale: str | None = None
     """What the data look like, which decides the fold change: "counts", "log1p" or None."""
-
-
-class Arms(NamedTuple):
-    """What a scorecard needs of the rows of two arms but for those that it leaves out; arrays over all features."""
-
-    moments: FloatArray
-    """(2, 3, d): of either arm how many values are there, their mean as it was measured, and their variance."""
-    moved: FloatArray
-    """By how much adjusted values were raised for that."""
-    left: FloatArray
-    """(2, d): p-values of the test of the rows that are left, none of them bad, and the sign of what it selects; NaN
-    where that is the test of the fit."""
-    of_test: FloatArray
-    """(8, d): of a test of means both arms, difference and relative difference, each with both ends of its interval."""
 
 
 COLUMNS = tuple(item.name for item in fields(GroupEffects) if item.name != "scale")

@@ -8,63 +8,280 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from sparsemean._stats.planning import ALTERNATIVES, one_of
-from sparsemean._util.checks import list_names
+from sparsemean._fit import arms
+from sparsemean._fit.arms import Users
+from sparsemean._stats.planning import check_question
+from sparsemean._util.checks import list_names, pluralize
+from sparsemean._util.plans import Question
+from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError, require
-from sparsemean.experiments._scorecard import Scorecard, scorecard
+from sparsemean.experiments import _scorecard as words
+from sparsemean.experiments._scorecard import Scorecard
+from sparsemean.experiments._users import Clump, find_clumps, read, users_of
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
     from tea_tasting.metrics import MetricBaseGranular
 
-    from sparsemean.estimators import SparseMeanDifference
+__all__ = ["RobustDifference", "RobustDifferenceResult", "Scorecard", "analyze", "metrics"]
 
-__all__ = ["RobustDifference", "RobustDifferenceResult", "Scorecard", "metrics", "scorecard"]
+Shares: TypeAlias = Mapping[str, float] | Sequence[float] | None
+ROLES, WORDS = ("primary", "guardrail", "metric"), ("broken", "up", "down", "flat", "unclear", "held")
+"""In the order of the table."""
+MISMATCH = 0.001
+"""The p-value below which the sizes of the arms are not as planned."""
+ARM, EARLIER = "\u2063arm", "\u2063before"
+"""Columns that no table has."""
+
+
+def analyze(
+    table: object,
+    arm: str = "variant",
+    user: str | None = None,
+    control: object = None,
+    metrics: Sequence[str] | None = None,
+    ratios: Mapping[str, tuple[str, str]] | None = None,
+    pre: str | tuple[str, str] = "_pre",
+    by: str | None = None,
+    primary: str | Sequence[str] | None = None,
+    guardrails: Mapping[str, float] | None = None,
+    *,
+    day: str | None = None,
+    share: float = 0.8,
+    min_effect: float | None = None,
+    level: float = 0.05,
+    alternative: str = "two-sided",
+    contamination: float | tuple[float, float] | str = "auto",
+    keep: Sequence[int] = (),
+    shares: Shares = None,
+    events: bool = False,
+    n_jobs: int | None = None,
+) -> Scorecard:
+    """Compare every metric of an experiment between its arms: lift, interval, verdict, and who looks like a bot.
+
+    Users who look like bots are found in all arms together, before anything is compared. Estimates, intervals and
+    verdicts are of means without them; a verdict is certified where ranks of *all* users show the same whatever so
+    many of them did.
+
+    Parameters
+    ----------
+    table : path or data frame
+        A row for each user: .csv, .parquet, .xlsx, .duckdb, or a frame of pandas, polars or Arrow. Columns of numbers
+        are metrics, what is text or numbers users is set aside, gaps are left out.
+    arm, user : str
+        The columns with the arm and the name of each user; for ``user`` None is "user_id" where there is one.
+    control : label, optional
+        The arm that others are compared with; by default one called control, ctrl, baseline, placebo, off or A.
+    metrics : sequence of str, optional
+        Columns that are compared; by default all that hold numbers.
+    ratios : dict, optional
+        Ratios of totals by name: ``{"ctr": ("clicks", "views")}``.
+    pre : str or pair of str, default="_pre"
+        The ending of columns with the values of a metric from before the experiment: what they predict is taken off it
+        (CUPED). A pair, of an earlier and a later stretch, leaves bots no way to move what is taken off.
+    by : str, optional
+        A column of segments, such as the country: lifts within each, all in one family of tests.
+    primary : str or sequence of str, optional
+        Metrics that decide: they have ``share`` of the level, the others the rest, and all of it once every primary
+        metric differs. A share of 1 is a fixed sequence.
+    guardrails : dict, optional
+        Metrics that must not be harmed, with the lift that is too much: ``{"latency": 0.02, "signup": -0.01}``. Each
+        is tested on one side at ``level``, as the claim is that all hold.
+    day : str, optional
+        A column with the day of each user: lifts of the primary metrics by day.
+    min_effect : float, optional
+        A lift that matters: a metric whose interval lies within ± so much is "flat".
+    level : float, default=0.05
+        Probability of any wrong "up" or "down" if nothing differs. Intervals cover with 1 − level, each for itself.
+    alternative : {"two-sided", "greater", "less"}, default="two-sided"
+        On which side of the control a metric must lie.
+    contamination : "auto", float or pair of them, default="auto"
+        Share of each arm that certificates allow to be bots; "auto": as many as are suspected.
+    keep : sequence of int
+        Numbers of clumps that are people, and stay.
+    shares : dict or sequence, optional
+        Planned shares of the arms, for the check of their sizes; equal by default.
+    events : bool, default=False
+        Whether rows of one user are added up.
+    n_jobs : int, optional
+        Threads; None takes every core.
+
+    Returns
+    -------
+    Scorecard
+        ``print`` it, or `Scorecard.write` it as a page, Markdown, JSON or CSV.
+
+    Notes
+    -----
+    Means are compared by Welch's test, lifts by the logarithm of the ratio of means, ratios of totals by the delta
+    method (Deng, Knoblich and Lu 2018, KDD), and adjusted by Holm's rule over metrics and arms. Certificates are those
+    of `SparseMeanDifference`, at the same level.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from sparsemean import experiments
+    >>> rng = np.random.default_rng(0)
+    >>> variant = rng.choice(["control", "new"], 4000)
+    >>> rates = np.where(variant == "new", 3.3, 3.0)
+    >>> users = pd.DataFrame({"variant": variant, "visits": rng.poisson(rates), "likes": rng.poisson(0.2, 4000)})
+    >>> card = experiments.analyze(users)
+    >>> card.table[["metric", "lift", "lift_low", "lift_high", "verdict", "certified"]].round(1)
+       metric  lift  lift_low  lift_high  verdict certified
+    0  visits  12.6       8.7       16.5       up        up
+    1   likes   5.6      -8.1       21.4  unclear
+    """
+    question = check_question(contamination=contamination, level=level, missing="omit", alternative=alternative)
+    found = read(table, arm=arm, user=user or "user_id", by=by, day=day, sure=user is not None)
+    users = users_of(found, control=control, metrics=metrics, ratios=ratios or {}, pre=pre, events=events)
+    first = [primary] if isinstance(primary, str) else list(primary or ())
+    return _card(
+        users, question, first=first, bounds=guardrails, share=share, min_effect=min_effect, keep=keep, shares=shares,
+        n_jobs=n_jobs,
+    )  # fmt: skip
+
+
+def _card(
+    users: Users, question: Question, *, first: Sequence[str] = (), bounds: Mapping[str, float] | None = None,
+    share: float = 0.8, min_effect: float | None = None, keep: Sequence[int] = (), shares: Shares = None,
+    covers: float | None = None, n_jobs: int | None = None,
+) -> Scorecard:  # fmt: skip
+    """Judge users and compare those who are left; ``covers`` is the error of intervals, if not that of verdicts."""
+    import pandas as pd
+
+    level, names, bounds = question.level, list(users.metrics), bounds or {}
+    if unknown := [name for name in (*first, *bounds) if name not in names]:
+        raise InputError("primary", f"be of the metrics {list_names(names)}", list_names(unknown), "check the spelling")
+    roles = np.array(["primary" if n in first else "guardrail" if n in bounds else "metric" for n in names])
+    clumps, unusual = find_clumps(users.values)
+    if wrong := [k for k in keep if not 1 <= k <= len(clumps)]:
+        rule = f"be numbers of clumps, of which there are {len(clumps)}"
+        raise InputError("keep", rule, list_names(wrong), "see which there are without it")
+    out = [clump.users for k, clump in enumerate(clumps, 1) if k not in keep]
+    bots = np.concatenate([np.empty(0, dtype=np.intp), *out])
+    everyone = np.arange(users.arm.size)
+    kept = np.setdiff1d(everyone, bots)
+    if (np.bincount(users.arm[kept], minlength=len(users.arms)) < arms.FEWEST).any():
+        rule = f"have {arms.FEWEST} users or more in each arm, suspected bots aside"
+        raise InputError("arm", rule, list_names([f"{arm}: {n}" for arm, n in users.sizes.items()]))
+    reduced, noted = arms.adjusted(users, kept)
+    effects = arms.effects_of(reduced, kept, covers or level, question.side)
+    with_bots = arms.effects_of(users, everyone, level) if bots.size else effects
+    p = np.stack([each.p for each in effects])
+    tested, primary = roles != "guardrail", roles == "primary"
+    p_adjusted = p.copy()
+    p_adjusted[:, tested] = arms.shared(p[:, tested], primary[tested], share)
+    sure = arms.certify(reduced, bots, question=question, primary=primary, tested=tested, share=share, n_jobs=n_jobs)
+    frames = []
+    for k, (effect, naive) in enumerate(zip(effects, with_bots, strict=True)):
+        said = arms.words_of(effect, p_adjusted[k] <= level, min_effect)
+        for at in np.flatnonzero(~tested).tolist():
+            p[k, at], said[at] = arms.crossing(effect, at, bounds[names[at]], level)
+            p_adjusted[k, at] = p[k, at]
+        certified = np.select([sure.sign[k] > 0, sure.sign[k] < 0], ["up", "down"], "")
+        moved = np.isin(said, ("up", "down"))
+        said[moved & (said != certified)] += "*"
+        order = np.lexsort((p[k], [WORDS.index(word.rstrip("*")) for word in said], [ROLES.index(r) for r in roles]))
+        frame = arms.frame_of(users, effect, k)
+        frame.insert(2, "role", roles)
+        frame = frame.assign(
+            p_value=p[k], p_adjusted=p_adjusted[k], verdict=said, certified=certified, p_certified=sure.p[k],
+            survives=sure.survives[k], lift_with_bots=naive.lift[0],
+        )  # fmt: skip
+        frames.append(frame.iloc[order])
+    table = pd.concat(frames, ignore_index=True)
+    told = list(first) or table["metric"][table["verdict"].str.startswith(("up", "down"))].tolist()
+    segments, notes = arms.by_segment(reduced, kept, told, level)
+    listed = _clumps(users, clumps, keep)
+    of_bots = np.bincount(users.arm[bots], minlength=len(users.arms)).tolist()
+    sizes = {arm: (n, bad) for (arm, n), bad in zip(users.sizes.items(), of_bots, strict=True)}
+    p_sizes, expected = arms.mismatch(users, shares)
+    least = max((bad / n for n, bad in sizes.values()), default=0.0)
+    counts = {share: n for share, n in sure.if_bots.items() if share > least}
+    headline = [words.of_sizes(users.sizes, expected.tolist(), p_sizes)] if p_sizes < MISMATCH else []
+    for arm in users.arms[1:]:
+        own, error = table[table["arm"] == arm], level / max(1, p[:, tested].size)
+        headline += words.of_arm(own, arm, users.arms[0], bots=bots.size, error=error)
+    headline += [*words.of_certificate(table, counts, bots.size), *words.of_bots_found(listed, table, sizes)]
+    odd = [f"{pluralize(rows.size, 'user')} unusual in other ways ({kind}) kept" for kind, rows in unusual.items()]
+    days = None if users.day is None else arms.within(reduced, kept, users.day, "day", told, level)
+    suspects = _suspects(users, clumps, unusual, keep)
+    notes = [*notes, *users.notes, *noted, *odd]
+    return Scorecard(tuple(headline), table, listed, suspects, segments, days, tuple(notes), users.sizes, level)
+
+
+def _clumps(users: Users, clumps: Sequence[Clump], keep: Sequence[int]) -> pd.DataFrame:
+    """Return a line for each clump: who they are, and what they do in place of others."""
+    import pandas as pd
+
+    lines, out = [], np.concatenate([np.empty(0, dtype=np.intp), *(clump.users for clump in clumps)])
+    others = np.setdiff1d(np.arange(users.arm.size), out)
+    for k, clump in enumerate(clumps, 1):
+        do, usual = (np.nanmedian(users.values[np.ix_(rows, clump.metrics)], axis=0) for rows in (clump.users, others))
+        by_arm = np.bincount(users.arm[clump.users], minlength=len(users.arms)).tolist()
+        own = {f"in {arm}": n for arm, n in zip(users.arms, by_arm, strict=True)}
+        lines.append({
+            "clump": k, "users": clump.users.size, **own,
+            "metrics": ", ".join(users.names[j] for j in clump.metrics), "do": ", ".join(map(words.number, do)),
+            "others": ", ".join(map(words.number, usual)), "kept": k in keep,
+            "names": list_names(users.called[clump.users]),
+        })  # fmt: skip
+    return pd.DataFrame(lines)
+
+
+def _suspects(
+    users: Users, clumps: Sequence[Clump], unusual: Mapping[str, IntArray], keep: Sequence[int]
+) -> pd.DataFrame:
+    """Return a line for each user of a clump, and for each who is unusual in another way."""
+    import pandas as pd
+
+    parts = [(clump.users, k, "clump, kept" if k in keep else "clump") for k, clump in enumerate(clumps, 1)]
+    parts += [(rows, 0, kind) for kind, rows in unusual.items()]
+    frames = [
+        pd.DataFrame({
+            "user": users.called[rows], "arm": np.array(users.arms, dtype=object)[users.arm[rows]], "clump": k,
+            "kind": kind,
+        })
+        for rows, k, kind in parts
+    ]  # fmt: skip
+    columns = ["user", "arm", "clump", "kind"]
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
 
 
 def metrics(
     columns: str | Sequence[str] | Mapping[str, str],
     *,
-    covariates: Mapping[str, str] | Mapping[str, tuple[str, str]] | None = None,
+    ratios: Mapping[str, tuple[str, str]] | None = None,
+    covariates: Mapping[str, str] | None = None,
     contamination: float | tuple[float, float] | str = "auto",
-    target: str = "centre",
-    scale: object = None,
     alternative: str | None = None,
     confidence_level: float | None = None,
     level: float | None = None,
-    missing: str = "raise",
-    leave_out: str = "together",
+    keep: Sequence[int] = (),
 ) -> dict[str, RobustDifference]:
-    """Return metrics for ``tea_tasting.Experiment``, which are tested together and screen users together.
+    """Return metrics for ``tea_tasting.Experiment``, which are tested together and find bots together.
 
     Bots show in several metrics at once, so that one metric alone cannot tell them from good users: name all that you
-    have. The fit of all is made once for each pair of variants. It needs the extra ``tea-tasting``.
+    have. All are analyzed once for each pair of variants. It needs the extra ``tea-tasting``.
 
     Parameters
     ----------
     columns : str, sequence of str or mapping
         The columns with the values of each user; a mapping has the names of metrics as keys.
+    ratios : dict, optional
+        Ratios of totals by name, ``{"ctr": ("clicks", "views")}``, of ``columns`` or others.
     covariates : mapping, optional
-        For some of ``columns`` the one with the same users' values from before the experiment (CUPED), or for each of
-        them a pair (earlier, later), as in `SparseMeanDifference.fit`.
-    contamination : "auto", float in [0, 0.5) or pair of them, default="auto"
-        Share of each variant that may be bad, as in `SparseMeanDifference`; "auto" allows for as many as look bad.
-    target : {"centre", "mean"}, default="centre"
-        What is tested: distributions by ranks, or means given a ``scale``.
-    scale : float, sequence of numbers or mapping, optional
-        For ``target="mean"``: an upper bound of the standard deviation of each column, in their order or by column.
+        For some of ``columns`` the one with the same users' values from before the experiment (CUPED).
+    contamination, keep : optional
+        As in `analyze`.
     alternative, confidence_level, level : optional
         As in tea-tasting, whose configuration has the defaults; ``level`` is its ``alpha``, for ``pvalue_adj`` and
         ``verdict``.
-    missing : {"raise", "omit"}, default="raise"
-        What to do about users without a value.
-    leave_out : {"together", "suspects", "nobody"}, default="together"
-        Whom means, effects and their intervals leave out, as in `scorecard`.
 
     Returns
     -------
@@ -78,61 +295,36 @@ def metrics(
     >>> users = tt.make_users_data(rng=42)  # doctest: +SKIP
     >>> tt.Experiment(experiments.metrics(["sessions", "orders", "revenue"])).analyze(users)  # doctest: +SKIP
     metric   control treatment rel_effect_size rel_effect_size_ci pvalue
-    sessions    2.00      1.98          -0.66%      [-3.7%, 2.5%]   1.00
-    orders     0.530     0.573            8.0%       [-2.0%, 19%] 0.0417
-    revenue     5.24      5.73            9.3%       [-2.4%, 22%] 0.0308
+    sessions    2.00      1.98          -0.66%      [-3.7%, 2.5%]  0.674
+    orders     0.530     0.573            8.0%       [-2.0%, 19%]  0.118
+    revenue     5.24      5.73            9.3%       [-2.4%, 22%]  0.123
     """
     get = require("tea_tasting", extra="tea-tasting", purpose="a metric for tea-tasting").get_config
     named = {columns: columns} if isinstance(columns, str) else columns
     if not isinstance(named, Mapping):
         named = {column: column for column in named} if isinstance(named, Iterable) else {}
-    own = tuple(dict.fromkeys(named.values()))
+    own, before = tuple(dict.fromkeys(named.values())), dict(covariates or {})
     if not own or not all(isinstance(column, str) for column in own):
         raise InputError("columns", "name a column or more", repr(columns))
-    from sparsemean.estimators import SparseMeanDifference
-
-    side = get("alternative") if alternative is None else alternative
-    model = SparseMeanDifference(
-        contamination, reference="control", target=target, scale=_in_order(scale, own), missing=missing,
-        alternative=one_of(side, ALTERNATIVES, argument="alternative"),
-        level=get("alpha") if level is None else level,
+    if unknown := [column for column in before if column not in own]:
+        advice = "use the names of columns, not those of metrics" if any(name in named for name in unknown) else ""
+        raise InputError("covariates", f"be of the columns {list_names(own)}", list_names(unknown), advice)
+    question = check_question(
+        contamination=contamination, level=get("alpha") if level is None else level, missing="omit",
+        alternative=get("alternative") if alternative is None else alternative,
     )  # fmt: skip
     covers = get("confidence_level") if confidence_level is None else confidence_level
-    together = _Together(own, _stretches(covariates or {}, named), model, covers, leave_out)
-    return {name: RobustDifference(column, together) for name, column in named.items()}
-
-
-def _in_order(scale: object, columns: tuple[str, ...]) -> object:
-    """Return the numbers of a mapping in the order of the columns; what is no mapping as it is."""
-    if not isinstance(scale, Mapping):
-        return scale
-    if lacking := [column for column in columns if column not in scale]:
-        raise InputError("scale", "have a number for every column", f"none for {list_names(lacking)}")
-    return [scale[column] for column in columns]
-
-
-def _stretches(covariates: object, named: Mapping[str, str]) -> tuple[dict[str, str], ...]:
-    """Return, for each stretch of time before the experiment, the column that has the values of another."""
-    columns = tuple(dict.fromkeys(named.values()))
-    if not isinstance(covariates, Mapping):
-        advice = f"covariates={{{columns[0]!r}: …}}"
-        raise InputError("covariates", "say for each column which one is from before", repr(covariates), advice)
-    if unknown := [column for column in covariates if column not in columns]:
-        metrics = any(name in named for name in unknown)
-        advice = "use the names of columns, not those of metrics" if metrics else ""
-        raise InputError("covariates", f"be of the columns {list_names(columns)}", list_names(unknown), advice)
-    pairs = {column: (of,) if isinstance(of, str) else tuple(of) for column, of in covariates.items()}
-    lengths = {len(pair) for pair in pairs.values()}
-    if len(lengths) > 1 or not lengths <= {1, 2}:
-        raise InputError("covariates", "name one column for each, or a pair for each", repr(dict(covariates)))
-    return tuple({column: pair[k] for column, pair in pairs.items()} for k in range(max(lengths, default=0)))
+    together = _Together(own, dict(ratios or {}), before, question, 1 - covers, tuple(keep))
+    return {
+        name: RobustDifference(column, together) for name, column in (named | {r: r for r in together.ratios}).items()
+    }
 
 
 FIELDS = {
     "control": "control", "treatment": "treatment",
     "effect_size": "difference", "effect_size_ci_lower": "difference_low", "effect_size_ci_upper": "difference_high",
     "rel_effect_size": "lift", "rel_effect_size_ci_lower": "lift_low", "rel_effect_size_ci_upper": "lift_high",
-    "pvalue": "p_value", "pvalue_adj": "p_adjusted", "pvalue_without_suspects": "p_without_suspects",
+    "pvalue": "p_value", "pvalue_adj": "p_adjusted", "pvalue_certified": "p_certified",
     "max_contamination": "survives",
 }  # fmt: skip
 """What tea-tasting calls the columns of a scorecard."""
@@ -141,11 +333,10 @@ FIELDS = {
 class RobustDifferenceResult(NamedTuple):
     """What `RobustDifference` returns, a number each but for the verdict.
 
-    ``control`` to ``rel_effect_size_ci_upper`` are those of `scorecard`: means without users who lie off together,
-    shares where the scorecard has percents. ``pvalue`` holds though as many users are bad as were allowed for;
-    ``pvalue_adj`` is Holm's, over the metrics that were named together; ``pvalue_without_suspects`` is what the users
-    who are left say. ``max_contamination`` is the share of bad users up to which the metric would still differ;
-    ``suspects`` the number of users who look bad.
+    All but the last four are of means without suspected bots, shares where the scorecard has percents; ``pvalue_adj``
+    is Holm's, over the metrics that were named together. ``pvalue_certified`` is that of ranks of all users, whatever
+    suspected bots did; ``max_contamination`` the share of bots up to which that would still differ; ``suspects`` the
+    number of users who were left out.
     """
 
     control: float
@@ -158,7 +349,7 @@ class RobustDifferenceResult(NamedTuple):
     rel_effect_size_ci_upper: float
     pvalue: float
     pvalue_adj: float
-    pvalue_without_suspects: float
+    pvalue_certified: float
     max_contamination: float
     suspects: int
     verdict: str
@@ -187,8 +378,8 @@ class RobustDifference:
     @property
     def cols(self) -> tuple[str, ...]:
         """The columns that are read: those of all metrics that were named together."""
-        before = (column for stretch in self.together.before for column in stretch.values())
-        return tuple(dict.fromkeys((*self.together.columns, *before)))
+        of, parts = self.together, (column for pair in self.together.ratios.values() for column in pair)
+        return tuple(dict.fromkeys((*of.columns, *parts, *of.before.values())))
 
     def analyze(
         self, data: object, control: object, treatment: object, variant: str | None = None
@@ -242,10 +433,11 @@ class _Together:
     """Columns that are tested together: what was found last is kept, since each metric asks for it in turn."""
 
     columns: tuple[str, ...]
-    before: tuple[dict[str, str], ...]
-    model: SparseMeanDifference
-    level: float
-    leave_out: str
+    ratios: dict[str, tuple[str, str]]
+    before: dict[str, str]
+    question: Question
+    covers: float
+    keep: tuple[int, ...]
     last: tuple[weakref.ref[pa.Table], weakref.ref[pa.Table], pd.DataFrame, int] | None = None
 
     def __getstate__(self) -> dict[str, object]:
@@ -256,13 +448,20 @@ class _Together:
         if self.last is not None and self.last[0]() is control and self.last[1]() is treatment:
             return self.last[2:]
         import pyarrow as pa
-        from sklearn.base import clone
 
         users = pa.concat_tables([control, treatment], promote_options="permissive")
-        arms = np.repeat(["control", "treatment"], [control.num_rows, treatment.num_rows])
-        stretches = [users.select(list(of.values())).rename_columns(list(of)) for of in self.before]
-        covariate = tuple(stretches) if len(stretches) == 2 else next(iter(stretches), None)
-        found = clone(self.model).fit(users.select(list(self.columns)), arms, covariate=covariate).result_
-        card = scorecard(found, level=self.level, leave_out=self.leave_out)
-        self.last = weakref.ref(control), weakref.ref(treatment), card.table, len(card.suspects)
+        parts = [column for pair in self.ratios.values() for column in pair]
+        own = users.select(list(dict.fromkeys((*self.columns, *parts))))
+        for column, of in self.before.items():
+            own = own.append_column(f"{column}{EARLIER}", users.column(of))
+        own = own.append_column(ARM, pa.array(["control"] * control.num_rows + ["treatment"] * treatment.num_rows))
+        found = read(own, arm=ARM, user=ARM + ARM, by=None, day=None, sure=False)
+        asked = [*self.columns, *self.ratios]
+        assert found.feature_names is not None
+        if text := [name for name in (*self.columns, *parts) if name not in found.feature_names]:
+            raise InputError("columns", "hold numbers", list_names(text))
+        told = users_of(found, control="control", metrics=asked, ratios=self.ratios, pre=EARLIER, events=False)
+        card = _card(told, self.question, covers=self.covers, keep=self.keep)
+        suspects = int((card.suspects["kind"] == "clump").sum())
+        self.last = weakref.ref(control), weakref.ref(treatment), card.table, suspects
         return self.last[2:]

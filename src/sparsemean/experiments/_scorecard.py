@@ -1,335 +1,447 @@
-"""Every metric of an experiment in both arms: lift, interval, verdict, and the users who look bad."""
+"""The scorecard of an experiment: every metric in every arm, the users left out, and all of it in words and as a page.
+
+Whatever shows a number shows that of one table by `cells`: terminal, notebook, page and Markdown cannot differ.
+"""
 
 from __future__ import annotations
 
-import html
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from sparsemean._fit.arms import arms_of, left_out
-from sparsemean._fit.messages import AT_NULL
-from sparsemean._fit.power import CANNOT
-from sparsemean._stats.effects import lift
-from sparsemean._stats.planning import one_of
-from sparsemean._util.checks import pluralize
-from sparsemean._util.plans import Side
-from sparsemean._util.records import FloatArray, IntArray
+from sparsemean import __version__
+from sparsemean._util.checks import list_names, pluralize
+from sparsemean._util.files import check_writable, replacing, write_csv
 from sparsemean.errors import InputError, visible
-from sparsemean.result import Estimate
-from sparsemean.result._report.summary import WIDTH, TextTable, aligned, as_html, notes, wrap
-from sparsemean.result._report.verdict import signs_of, verdict
-from sparsemean.result._report.wording import check_row_names
-from sparsemean.result.comparison import Comparison, called, tests_of
+from sparsemean.result._report import page
+from sparsemean.result._report.summary import TextTable, aligned, as_html, wrap
+from sparsemean.result._report.wording import percent
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
-MEANS = (
-    "control", "treatment", "difference", "difference_low", "difference_high", "lift", "lift_low", "lift_high",
-)  # fmt: skip
-"""Columns that are means, or made of them."""
+FORMAT = "sparsemean.scorecard/1"
 SHOWN = 20
-"""Metrics that are printed."""
-FIRM, NONE_SHOWN, NOT_CHECKABLE = ("up", "down", "differs"), "no difference shown", "not checkable"
-WITHOUT, IF_NONE = " without suspects", " if nobody is bad"
-SHORT = {WITHOUT: "*", IF_NONE: "*", NONE_SHOWN: "none shown"}
-"""Words of verdicts where they must fit into a line."""
-CALLED = {"together": "those who lie off together", "suspects": "all suspects", "nobody": "nobody"}
-"""Whom means leave out, in words."""
-AS_SUBJECTS = "if rows are parts of one user, such as sessions, fit(X, arm, groups=user) counts each user once"
-ASSUMED = (
-    "Lifts are those of means{}. Their intervals ({:g} %, each for itself) assume that {} and that means of so many "
-    "users are near normal. Verdicts compare ranks and assume neither."
+"""Metrics that are printed for each arm."""
+NAMED = 5
+"""Metrics that a sentence names."""
+DIFFERENCE = "†"
+MOST_TIMES = 50
+"""Times as many users: what takes more is not told."""
+ENDINGS = (".html", ".htm", ".md", ".json", ".csv")
+LEGEND = (
+    "Verdicts compare means without suspected bots, and all metrics and arms share the error; each interval stands for "
+    "itself. Certified: ranks of all users show the same, even if that share of each arm were bots, whatever they did."
 )
-GUARANTEED = (
-    "Lifts are those of means. Their intervals ({:g} %, each for itself) hold though as many are bad as were allowed "
-    "for, given the bound of standard deviations."
-)
+STAR = "* not certified: it rests on the suspected bots being bots, and on means being near normal."
+IN_UNITS = f"{DIFFERENCE} the difference itself: a lift needs means above 0."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scorecard:
-    """Every metric of an experiment in both arms, with lift, interval and verdict, and the users who look bad.
+    """Every metric of an experiment in every arm: means, lift, interval, verdict, certificate; and the suspected bots.
+
+    `experiments.analyze` makes it. ``print`` shows it in 80 columns, a notebook as a table; `write` makes a page,
+    Markdown, JSON or CSV of the same numbers.
 
     Attributes
     ----------
+    headline : tuple of str
+        The answer, what it assumes, what else would hold and who is left out.
     table : DataFrame
-        A row for each metric (and arm, where there are several), those that differ first: ``metric``; ``control`` and
-        ``treatment``, the means; ``difference`` and ``lift`` (in percent), each with ``_low`` and ``_high``; ``auc``,
-        the share of pairs in which the user of the treatment has more, ties halved; ``p_value``, ``p_adjusted`` and
-        ``survives``, the share of bad users up to which the verdict would be the same, as in `Estimate.table`;
-        ``p_without_suspects``, not adjusted; ``verdict``.
+        A row for each metric and arm, the most important first; see `schema` for its columns.
+    clumps : DataFrame
+        A row for each clump of suspected bots: ``clump`` (its number, for ``keep``), ``users``, how many of each arm,
+        ``metrics``, what they ``do`` and what the ``others`` do (medians), ``kept`` and the first ``names``.
     suspects : DataFrame
-        A row for each user who looks bad: ``user``, ``arm``, ``kind``, ``metrics`` that speak against them, and
-        ``left_out``, whether means leave them out.
-    result : Estimate or Comparison
-        What it was made of.
-
-    Notes
-    -----
-    Verdicts are "up" and "down" where a metric differs although as many users may be bad as were allowed for; "up
-    without suspects" and "down without suspects" where it differs once those who lie off together are left out,
-    provided that nobody else is bad, "up if nobody is bad" where there are none; "differs" in the place of "up" and
-    "down" where ranks go one way and means the other; "no difference shown"; "not checkable" where all values are
-    equal, or so few users could show nothing.
+        A row for each of these users, and for each who is unusual but was kept: ``user``, ``arm``, ``clump``, ``kind``.
+    segments, days : DataFrame or None
+        Lifts within segments, all in one family, and by day.
+    notes : tuple of str
+        What to know besides.
+    arms : dict
+        Users of each arm, the control first.
+    level : float
+        Error rate of the verdicts.
     """
 
+    headline: tuple[str, ...]
     table: pd.DataFrame
+    clumps: pd.DataFrame
     suspects: pd.DataFrame
-    result: Estimate | Comparison
+    segments: pd.DataFrame | None
+    days: pd.DataFrame | None
+    notes: tuple[str, ...]
+    arms: dict[str, int]
     level: float
-    leave_out: str
-    users: Sequence[object] | None = None
 
     def __repr__(self) -> str:
         return f"<Scorecard: {pluralize(len(self.table), 'line')}, {pluralize(len(self.suspects), 'suspect')}>"
 
     def __str__(self) -> str:
-        head = [wrap(line) for line in verdict(self.result, row_names=self.users)]
-        return "\n".join((*head, *self._lines(), "", *map(wrap, (self._assumed(), *self._notes()))))
+        return "\n".join((*map(wrap, self.headline), *self._lines(), "", *map(wrap, self._below())))
 
     def _repr_html_(self) -> str:
-        head = "<br>".join(map(html.escape, verdict(self.result, row_names=self.users)))
-        below = "<br>".join(map(html.escape, (self._assumed(), *self._notes())))
-        return f"<p>{head}</p>{as_html(self.table)}<p>{below}</p>"
+        said = (f"<p><strong>{escape(visible(line))}</strong></p>" for line in self.headline)
+        tables = (f"<p>{escape(title)}</p>{as_html(self._frame(own))}" for title, own in self._tables())
+        below = "<br>".join(escape(visible(line)) for line in self._below())
+        return f"<div>{''.join(said)}{''.join(tables)}<p>{below}</p></div>"
+
+    @property
+    def control(self) -> str:
+        """The arm that others are compared with."""
+        return next(iter(self.arms))
+
+    def _tables(self) -> list[tuple[str, pd.DataFrame]]:
+        """Return the lines of each arm under its title, then those of segments and days."""
+        out = [(f"{arm} against {self.control}", self.table[self.table["arm"] == arm]) for arm in list(self.arms)[1:]]
+        more = ((self.segments, "By segment"), (self.days, "By day"))
+        return out + [(title, frame) for frame, title in more if frame is not None and len(frame)]
+
+    def _frame(self, own: pd.DataFrame) -> pd.DataFrame:
+        """Return lines of the table as they are shown."""
+        import pandas as pd
+
+        first = [name for name in ("segment", "day") if name in own]
+        lines = [{**{name: str(row[name]) for name in first}, **self.cells(row)} for row in own.to_dict("records")]
+        shown = pd.DataFrame(lines)
+        if len(own) and own["arm"].nunique() == 1:
+            shown = shown.rename(columns={"treatment": visible(own["arm"].iloc[0])})
+        return shown.rename(
+            columns={
+                "control": visible(self.control),
+                "lift": "lift, %",
+                "interval": self._covers,
+                "certified": "certified to",
+            }
+        )
+
+    @property
+    def _covers(self) -> str:
+        return f"{100 * (1 - self.level):g} % interval"
+
+    def cells(self, row: Mapping[Any, Any]) -> dict[str, str]:
+        """Return the cells of a line of the table, as text.
+
+        Parameters
+        ----------
+        row : mapping
+            A line of `table`.
+
+        Returns
+        -------
+        dict of str
+            By column: metric, control, treatment, lift, interval, verdict and certified.
+        """
+        of: dict[str, float] = {name: value for name, value in row.items() if isinstance(value, (int, float))}
+        no_lift = np.isnan(of["lift_low"])  # which takes means above 0
+        kind, form = ("difference", number) if no_lift else ("lift", per_cent)
+        value, low, high = (form(of[f"{kind}{end}"]) for end in ("", "_low", "_high"))
+        word, certified = str(row["verdict"]), str(row.get("certified", ""))
+        holds = f"{100 * of['survives']:.2g} % bots" if certified else "–"
+        return {
+            **({"arm": visible(row["arm"])} if "segment" in row or "day" in row else {}),
+            "metric": visible(row["metric"]),
+            "control": number(of["control"]),
+            "treatment": number(of["treatment"]),
+            "lift": value + (DIFFERENCE if no_lift and value != "–" else ""),
+            "interval": "–" if low == high == "–" else f"{low} … {high}",
+            "verdict": word,
+            **({"certified": holds if word == certified or not certified else f"{certified}, {holds}"}
+               if "certified" in row else {}),
+        }  # fmt: skip
 
     def _lines(self) -> list[str]:
-        """Return a table of 80 columns for each test."""
         out: list[str] = []
-        for estimate in tests_of(self.result):
-            assert estimate.class_names is not None
-            reference, label = estimate.class_names.tolist()
-            own = self.table
-            if isinstance(self.result, Comparison):
-                own = own[(own["arm"] == label) & (own["reference"] == reference)]
-            out += ["", *_printed(own.head(SHOWN), (reference, label))]
+        for title, own in self._tables():
+            shown = self._frame(own.head(SHOWN))
+            name = "segment" if "segment" in shown else "day" if "day" in shown else "metric"
+            columns = [name, *(column for column in shown if column not in (name, "role"))]
+            rows = [tuple(row) for row in shown[columns].itertuples(index=False)]
+            several = len(self.arms) > 2 or name != "metric"
+            text = aligned(TextTable(tuple(map(str, columns)), rows))
+            out += ["", *([title] if several else []), *(line.rstrip() for line in text)]
             out += [f"… and {len(own) - SHOWN:,} more in table"] if len(own) > SHOWN else []
-        words, those = self.table["verdict"], CALLED[self.leave_out]
-        out += [f"* once {those} are left out"] if words.str.endswith(WITHOUT).any() else []
-        return out + (["* if nobody is bad"] if words.str.endswith(IF_NONE).any() else [])
+        return out
 
-    def _notes(self) -> list[str]:
-        """Return what there is to say of the fit, but for the intervals of shifts, which are not shown."""
-        said = [note for note in notes(self.result) if AT_NULL not in note]
-        repeats = 0 if self.users is None else len(self.users) - len(set(map(str, self.users)))
-        if repeats:
-            said.append(f"Note: {repeats:,} of {len(self.users or ()):,} names of users are repeated: {AS_SUBJECTS}.")
-        return said
+    def _below(self) -> list[str]:
+        """Return what the words of the table mean, and the notes."""
+        stars = [STAR] if self.table["verdict"].str.endswith("*").any() else []
+        units = [IN_UNITS] if self.table["lift_low"].isna().any() else []
+        return [LEGEND, *stars, *units, *(f"Note: {note}." for note in self.notes)]
 
-    def _assumed(self) -> str:
-        if tests_of(self.result)[0].plan.question.target == "mean":
-            return GUARANTEED.format(100 * self.level)
-        bots = int(self.suspects["left_out"].sum())
-        out = f", {CALLED[self.leave_out]} ({bots:,}) left out" if bots else ""
-        return ASSUMED.format(out, 100 * self.level, "they are the only bad ones" if bots else "nobody is bad")
+    def to_markdown(self) -> str:
+        """Return headline, tables and notes as Markdown, for chats and tickets."""
+
+        def cell(text: object) -> str:
+            return str(text).replace("|", "\\|").replace("\n", " ")
+
+        lines = [f"**{cell(visible(self.headline[0]))}**", *(f"- {cell(visible(x))}" for x in self.headline[1:])]
+        for title, own in self._tables():
+            shown = self._frame(own)
+            heads = [f"| {' | '.join(map(cell, shown.columns))} |", "|---" + "|---:" * (shown.shape[1] - 1) + "|"]
+            rows = [f"| {' | '.join(map(cell, row))} |" for row in shown.itertuples(index=False)]
+            lines += ["", f"**{cell(title)}**", "", *heads, *rows]
+        return "\n".join((*lines, "", *(f"_{cell(visible(line))}_  " for line in self._below()), ""))
+
+    def to_dict(self) -> dict[str, object]:
+        """Return all of it as JSON takes it, by `schema`; a number that is missing is None."""
+
+        def lines(frame: pd.DataFrame | None) -> object:
+            return None if frame is None else json.loads(frame.to_json(orient="records", double_precision=15))
+
+        return {
+            "format": FORMAT, "version": __version__, "headline": list(self.headline), "control": self.control,
+            "arms": self.arms, "level": self.level, "table": lines(self.table), "clumps": lines(self.clumps),
+            "suspects": lines(self.suspects), "segments": lines(self.segments), "days": lines(self.days),
+            "notes": list(self.notes),
+        }  # fmt: skip
+
+    @staticmethod
+    def schema() -> dict[str, Any]:
+        """Return the JSON Schema of `to_dict`, which says of each column of the table what it is."""
+        found: dict[str, Any] = json.loads((page.HERE / "scorecard.schema.json").read_text(encoding="utf-8"))
+        return found
+
+    def to_html(self, title: str = "Scorecard") -> str:
+        """Return the page: one file that asks nothing of the network.
+
+        Parameters
+        ----------
+        title : str
+            Its heading.
+        """
+        tables = [(name, self._frame(own), self._bars(own)) for name, own in self._tables()]
+        return page.environment().get_template("scorecard.html").render(
+            card=self, title=title, now=datetime.now(UTC), version=__version__, tables=tables, below=self._below(),
+            clumps=self.clumps.to_dict("records"), style=(page.HERE / "style.css").read_text(encoding="utf-8"),
+            data=self.to_dict(),
+        )  # fmt: skip
+
+    def _bars(self, own: pd.DataFrame) -> list[tuple[float, float, float] | None]:
+        """Return where the ends and the middle of each interval of a lift are drawn, in percent of the room."""
+        ends = own[["lift_low", "lift", "lift_high"]].to_numpy(dtype=np.float64)
+        known = np.isfinite(ends).all(axis=1)
+        room = float(np.quantile(np.abs(ends[known][:, (0, 2)]).max(axis=1), 0.8)) if known.any() else 1.0
+        at = np.clip(50 + 50 * ends / (room or 1.0), 0, 100).round(1)
+        return [tuple(places) if there else None for places, there in zip(at.tolist(), known, strict=True)]
+
+    def write(self, path: str | Path, *, title: str = "Scorecard") -> None:
+        """Write it to a file: .html a page, .md for chats, .json by `schema`, .csv the table alone.
+
+        Parameters
+        ----------
+        path : path
+            What it is written as is told by its ending.
+        title : str
+            The heading of a page.
+        """
+        target = check_target(Path(path), "path")
+        with replacing(target) as temporary:
+            if target.suffix == ".csv":
+                write_csv(self.table, temporary)
+                return
+            text = {
+                ".md": self.to_markdown,
+                ".json": lambda: json.dumps(self.to_dict(), indent=1, ensure_ascii=False),
+            }.get(target.suffix, lambda: self.to_html(title))()
+            temporary.write_bytes(text.encode("utf-8", errors="replace"))
+
+    def plot(self, arm: str | None = None, ax: Axes | None = None) -> Axes:
+        """Draw the lifts of one arm with their intervals, those with a verdict in colour.
+
+        Parameters
+        ----------
+        arm : str, optional
+            Which; by default the first.
+        ax : matplotlib Axes, optional
+            Where to draw; new ones by default.
+
+        Returns
+        -------
+        matplotlib Axes
+            What was drawn on.
+        """
+        from sparsemean.plots import _style
+
+        arm = list(self.arms)[1] if arm is None else arm
+        own = self.table[(self.table["arm"] == arm) & self.table["lift"].notna()].head(SHOWN)[::-1]
+        ax = _style.axes_for(ax, height=1.2 + 0.26 * len(own))
+        moved = own["verdict"].str.startswith(("up", "down", "broken"))
+        for colour, those in ((_style.REST, ~moved), (_style.CHOSEN, moved)):
+            lines, at = own[those.to_numpy()], np.flatnonzero(those)
+            errors = np.abs(lines[["lift_low", "lift_high"]].to_numpy().T - lines["lift"].to_numpy())
+            ax.errorbar(lines["lift"], at, xerr=errors, fmt="o", ms=4, color=colour)
+        _style.dashed(ax.axvline, 0)
+        ax.set_yticks(range(len(own)), [_style.shown(name) for name in own["metric"]])
+        ax.set_xlabel(f"lift over {_style.shown(self.control)}, %, without suspected bots")
+        _style.entitle(ax, f"{arm} against {self.control}")
+        return ax
 
 
-def scorecard(
-    result: object, *, users: Sequence[object] | None = None, level: float = 0.95, leave_out: str = "together"
-) -> Scorecard:
-    """Return every metric of an experiment in both arms, with lift, interval, verdict, and the users who look bad.
+def check_target(path: Path, argument: str) -> Path:
+    """Refuse a file that cannot be written, before any work is done."""
+    if path.suffix.lower() not in ENDINGS:
+        raise InputError(argument, f"end in {', '.join(ENDINGS)}", repr(path.name))
+    if path.suffix.lower() in page.ENDINGS:
+        page.check_report(path, argument)
+    check_writable(path, argument)
+    return path
 
-    Parameters
-    ----------
-    result : Estimate or Comparison
-        ``result_`` of a `SparseMeanDifference`; ``reference`` is the control.
-    users : sequence of n names, optional
-        What rows are called; defaults to the index of a data frame of pandas', else they are numbered.
-    level : float in (0, 1), default=0.95
-        Probability with which each interval covers.
-    leave_out : {"together", "suspects", "nobody"}, default="together"
-        Whom means leave out: those who lie off together, many and alike; all suspects, if you are convinced that they
-        are no people, but for those whose label is contradicted; or nobody.
 
-    Returns
-    -------
-    Scorecard
-        ``print`` shows it in 80 columns; ``table`` and ``suspects`` are data frames.
-
-    Notes
-    -----
-    Intervals of differences and lifts are Welch's, of the logarithm of the ratio for the lift: they assume that nobody
-    is bad but those who are left out, and means that are near normal.
-    With ``target="mean"`` they assume neither, but the bound of standard deviations: they are those of the test, with
-    as many bad users as were allowed for. Then difference and lift are covered at once with probability ``level``.
+def number(value: float) -> str:
+    """Return a mean or a difference as it is shown.
 
     Examples
     --------
-    >>> import numpy as np, pandas as pd
-    >>> from sparsemean import SparseMeanDifference, experiments
-    >>> rng = np.random.default_rng(0)
-    >>> arm = rng.choice(["control", "new"], 4000)
-    >>> users = pd.DataFrame({"visits": rng.poisson(np.where(arm == "new", 3.3, 3.0)), "likes": rng.poisson(0.2, 4000)})
-    >>> card = experiments.scorecard(SparseMeanDifference(reference="control").fit(users, arm).result_)
-    >>> card.table[["metric", "lift", "lift_low", "lift_high", "verdict"]].round(1)
-       metric  lift  lift_low  lift_high              verdict
-    0  visits  12.6       8.7       16.5                   up
-    1   likes   5.6      -8.1       21.4  no difference shown
+    >>> number(0.12345), number(12345.6), number(float("nan"))
+    ('0.123', '12,346', '–')
     """
-    import pandas as pd
-
-    if not isinstance(level, float) or not 0 < level < 1:
-        raise InputError("level", "be a number between 0 and 1, both excluded", repr(level))
-    if not isinstance(result, (Estimate, Comparison)) or any(
-        each.labels is None or each.rows is None for each in tests_of(result)
-    ):
-        paired = isinstance(result, Estimate) and result.paired
-        received = "one of pairs" if paired else type(result).__name__
-        advice = "print it: its table has the differences" if paired else "pass result_ of a SparseMeanDifference"
-        raise InputError("result", "be of arms with users of their own", received, advice)
-    one_of(leave_out, tuple(CALLED), argument="leave_out")
-    own = tests_of(result)[0].sample
-    result = called(result, own.unit or "user", own.feature or "metric")
-    tests = tests_of(result)
-    check_row_names(users, tests[0].plan.n_rows, "users")
-    names = None if users is None else list(users)
-    frames = [_frame(estimate, level, leave_out, several=isinstance(result, Comparison)) for estimate in tests]
-    suspects = _suspects(result, names, np.concatenate([left_out(estimate, leave_out) for estimate in tests]))
-    return Scorecard(pd.concat(frames, ignore_index=True), suspects, result, level, leave_out, names)
+    return "–" if np.isnan(value) else f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def _frame(estimate: Estimate, level: float, leave_out: str, *, several: bool) -> pd.DataFrame:
-    """Return the lines of one test, of ``several`` with the names of its arms."""
-    import pandas as pd
-
-    assert estimate.class_names is not None
-    reference, label = estimate.class_names.tolist()
-
-    plan, features, arms = estimate.plan, np.arange(estimate.mean.size), arms_of(estimate, leave_out, level)
-    means = arms.of_test if plan.question.target == "mean" else _welch(arms.moments, level, plan.question.side)
-    means = np.concatenate((means[:5], 100 * means[5:]))
-    left = None if np.isnan(arms.left).all() else arms.left
-    words = _verdicts(estimate, means[2], left, WITHOUT if left_out(estimate, leave_out).size else IF_NONE)
-    words[_constant(arms.moments)] = NOT_CHECKABLE
-    columns = {
-        **({"arm": label, "reference": reference} if several else {}),
-        "metric": estimate.names(features),
-        **dict(zip(MEANS, means, strict=True)),
-        **({} if plan.question.target == "mean" else {"auc": 0.5 + 0.5 * estimate.beta}),
-        "p_value": estimate.p_values,
-        "p_adjusted": estimate.p_adjusted,
-        "p_without_suspects": estimate.p_values if left is None else left[0],
-        "survives": estimate.max_contamination,
-        "verdict": words,
-    }
-    place = np.select([np.isin(words, FIRM), words == NONE_SHOWN, words == NOT_CHECKABLE], [0, 2, 3], default=1)
-    order = np.lexsort((columns["p_without_suspects"], columns["p_value"], place))
-    return pd.DataFrame(columns).iloc[order]
+def per_cent(value: float) -> str:
+    """Return a lift, which is in percent, as it is shown."""
+    return "–" if np.isnan(value) else f"{value:+.1f}" if abs(value) < 100 else f"{value:+,.0f}"
 
 
-# Who is counted, and what users who look bad are called.
+# The headline.
 
 
-def _suspects(result: Estimate | Comparison, users: Sequence[object] | None, out: IntArray) -> pd.DataFrame:
-    """Return who looks bad, worst first; of several tests each by the one in which they look worst."""
-    import pandas as pd
-
-    tests, rows = tests_of(result), result.rows
-    assert rows is not None
-    first, kinds = tests[0], np.array(rows.kinds, dtype=object)
-    arms = np.full(first.plan.n_rows, None, dtype=object)
-    for estimate in tests:
-        assert estimate.class_names is not None
-        for label, name in enumerate(estimate.class_names.tolist()):
-            if label or not estimate.plan.rest:
-                arms[estimate.labels == label] = name
-    reasons = rows.reasons or ((),) * rows.suspects.size
-    each = [(of, of.rows.suspects.tolist()) for of in tests if of.rows is not None]
-    known = {row: name for of, own in each for row, name in zip(own, of.row_names(own), strict=True)}
-    return pd.DataFrame(
-        {
-            "user": [known[row] if users is None else users[row] for row in rows.suspects.tolist()],
-            "arm": arms[rows.suspects],
-            "kind": kinds,
-            "metrics": [", ".join(map(str, first.names(np.array(why, dtype=np.intp)))) for why in reasons],
-            "left_out": np.isin(rows.suspects, out),
-        }
+def of_sizes(sizes: Mapping[str, int], expected: Sequence[float], p: float) -> str:
+    """Say that arms have other sizes than were planned: what is compared may differ by who is missing."""
+    each = zip(sizes.items(), expected, strict=True)
+    told = ", ".join(f"{arm} {n:,} (planned {want:,.0f})" for (arm, n), want in each)
+    return (
+        f"Sample ratio mismatch: users are not split as planned: {told}; p = {p:.1g}. Find out who is missing before "
+        "you trust anything below. If other shares were planned, name them with --shares (shares=)."
     )
 
 
-# Means, differences and lifts.
+def users_needed(p: float, error: float) -> float:
+    """Return how many times as many users show with 80 % probability, at an error, a lift that has this p now."""
+    from scipy.special import ndtri
+
+    return float(((ndtri(1 - error / 2) + ndtri(0.8)) / -ndtri(min(p, 0.999) / 2)) ** 2)
 
 
-def _constant(moments: FloatArray) -> npt.NDArray[np.bool_]:
-    """Say which metrics have one value only, or none in some arm."""
-    number, mean, variance = moments.transpose(1, 0, 2)
-    return np.asarray((number == 0).any(axis=0) | ((np.nan_to_num(variance) == 0).all(axis=0) & (mean[0] == mean[1])))
+def of_arm(table: pd.DataFrame, arm: str, control: str, *, bots: int, error: float) -> list[str]:
+    """Say which metrics differ in one arm, or how far the closest is from it."""
+    tested = table[table["role"] != "guardrail"]
+    sides = {side: tested[tested["verdict"].str.startswith(side)] for side in ("up", "down")}
+    counts = [f"{len(own)} {side}" for side, own in sides.items() if len(own)]
+    k, d = sum(map(len, sides.values())), len(tested)
+    between = f"between {arm} and {control}"
+    left_out = f", without {pluralize(bots, 'suspected bot')}" if bots else ""
+    lines = []
+    if k:
+        lines.append(
+            f"{k:,} of {pluralize(d, 'metric')} {'differs' if k == 1 else 'differ'} {between} ({', '.join(counts)})"
+            f"{left_out}."
+        )
+        told = [
+            f"{side.capitalize()}: {list_names([_with_lift(row) for row in own.to_dict('records')], NAMED)}."
+            for side, own in sides.items()
+            if len(own)
+        ]
+        lines.append(" ".join(told))
+    elif d:
+        best = tested.iloc[int(tested["p_value"].argmin())]
+        lines.append(
+            f"No metric differs clearly {between} ({d:,} tested{left_out}; strongest: {best['metric']}, adjusted p "
+            f"{best['p_adjusted']:.2g})."
+        )
+        if 1 < (needed := users_needed(best["p_value"], error)) < MOST_TIMES:
+            n = best["n_treatment"]
+            lines.append(
+                f"It would be found with 80 % probability by about {needed * n:,.0f} users an arm (now {n:,})."
+            )
+    primary = table[table["role"] == "primary"]
+    if len(primary):
+        told = [f"{row['metric']} is {row['verdict']} ({_interval(row)})" for row in primary.to_dict("records")]
+        lines.insert(0, f"Primary, {arm} against {control}: {list_names(told)}.")
+    guards = table[table["role"] == "guardrail"]
+    if len(guards):
+        by_word = {word: guards[guards["verdict"] == word]["metric"].tolist() for word in ("broken", "unclear", "held")}
+        told = [f"{word}: {list_names(names)}" for word, names in by_word.items() if names]
+        lines.append(f"Guardrails {'; '.join(told)}.")
+    return [f"{line[0].upper()}{line[1:]}" for line in lines]
 
 
-def _welch(moments: FloatArray, level: float, side: Side) -> FloatArray:
-    """Return both means, their difference and relative difference with Welch's intervals, as `Arms.of_test` has them.
-
-    The interval of the latter is that of its logarithm.
-    """
-    number, mean, variance = moments.transpose(1, 0, 2)
-    positive = (mean > 0).all(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        squares = variance / number
-        difference = _ends(mean[1] - mean[0], squares, number, level, side)
-        logs = np.log(np.where(positive, mean[1] / mean[0], np.nan))
-        ratio = np.exp(_ends(logs, squares / mean**2, number, level, side))
-    ratio[0] = lift(mean[1], mean[0]) / 100 + 1
-    return np.concatenate((mean, difference, ratio - 1))
+def _with_lift(row: Mapping[Any, Any]) -> str:
+    lift, gap = float(str(row["lift"])) if str(row["lift_low"]) != "nan" else np.nan, float(str(row["difference"]))
+    star = "*" if str(row["verdict"]).endswith("*") else ""
+    return f"{row['metric']}{star} {f'{gap:+.3g}' if np.isnan(lift) else f'{per_cent(lift)} %'}"
 
 
-def _ends(value: FloatArray, squares: FloatArray, n: FloatArray, level: float, side: Side) -> FloatArray:
-    """Return a value with both ends of its t interval, from the squared errors of both arms and their numbers."""
-    from scipy.special import stdtrit
-
-    together = squares[0] + squares[1]
-    degrees = together**2 / (squares[0] ** 2 / (n[0] - 1) + squares[1] ** 2 / (n[1] - 1))
-    half = stdtrit(degrees, side.pick((1 + level) / 2, level, level)) * np.sqrt(together)
-    return np.stack((value, *side.interval(value - half, value + half)))
+def _interval(row: Mapping[Any, Any]) -> str:
+    lift, low, high = (float(str(row[name])) for name in ("lift", "lift_low", "lift_high"))
+    return f"{per_cent(lift)} %, {per_cent(low)} … {per_cent(high)}"
 
 
-# Verdicts.
+def of_certificate(table: pd.DataFrame, if_bots: Mapping[float, int], bots: int) -> list[str]:
+    """Say what holds whatever bots did, what is assumed, and what more bots would leave."""
+    tested = table[table["role"] != "guardrail"]
+    moved = tested[tested["verdict"].str.startswith(("up", "down"))]
+    k, sure = len(moved), int((~moved["verdict"].str.endswith("*")).sum())
+    lines = []
+    if bots and k:
+        if sure:
+            which = "It holds" if k == 1 else "All of them hold" if sure == k else f"{sure:,} of the {k:,} hold"
+            lines.append(f"{which} whatever the suspected bots did (certified).")
+        else:
+            lines.append("This holds if the suspected bots are bots (*); whatever they did, nothing is certain.")
+    elif not bots:
+        lines.append(
+            "This assumes that no user is a bot. None was detected; bots that behave like heavy users would not show."
+        )
+    only = tested[(tested["certified"] != "") & ~tested["verdict"].str.startswith(("up", "down"))]
+    if len(only):
+        told = [f"{row['metric']} {row['certified']}" for row in only.to_dict("records")]
+        lines.append(f"Certified by ranks alone, where the mean is unclear: {list_names(told)}.")
+    if sure:
+        told = [
+            f"If {percent(share)} of each arm were bots: {f'{n:,}' if n else 'none'}." for share, n in if_bots.items()
+        ]
+        lines.append("   ".join(told))
+    return lines
 
 
-def _verdicts(
-    estimate: Estimate, difference: FloatArray, left: FloatArray | None, provided: str
-) -> npt.NDArray[np.object_]:
-    """Return a word for each metric; what only those say who are left holds as ``provided``."""
-    d = estimate.mean.size
-    words = np.full(d, NONE_SHOWN, dtype=object)
-    if left is None and any(CANNOT in note for note in estimate.status.messages):
-        words[:] = NOT_CHECKABLE
-    shown = [(estimate.support, signs_of(estimate, np.arange(d)), "")]
-    if left is not None:
-        shown.insert(0, (np.flatnonzero(left[1]), left[1], provided))
-    for support, signs, added in shown:
-        for feature in support.tolist():
-            agrees = signs[feature] * difference[feature] >= 0
-            words[feature] = (("up" if signs[feature] > 0 else "down") if agrees else "differs") + added
-    return words
+def of_bots_found(clumps: pd.DataFrame, table: pd.DataFrame, sizes: Mapping[str, tuple[int, int]]) -> list[str]:
+    """Say who is left out, what they do and what they would have made of the answer."""
+    frame, kept = (clumps[clumps["kept"] == those] for those in (False, True)) if len(clumps) else (clumps, clumps)
+    lines = []
+    if len(frame):
+        total, out = (sum(pair[k] for pair in sizes.values()) for k in (0, 1))
+        by_arm = ", ".join(f"{bots:,} in {arm}" for arm, (_, bots) in sizes.items())
+        share = percent(out / total)
+        lines.append(f"Suspected bots: {out:,} of {total:,} users ({share}; {by_arm}), left out of means.")
+        lines += [_of_clump(row) for row in frame.head(3).to_dict("records")]
+        lines += [f"{pluralize(len(frame) - 3, 'smaller clump')} besides."] if len(frame) > 3 else []
+        gap = (table["lift_with_bots"] - table["lift"]).abs() / (table["lift_high"] - table["lift_low"])
+        if gap.notna().any() and gap.max() > 1:
+            row = table.iloc[int(gap.argmax())]
+            lines.append(
+                f"Were they counted, {row['metric']} of {row['arm']} would show {per_cent(row['lift_with_bots'])} % in "
+                f"place of {per_cent(row['lift'])} %."
+            )
+    lines += [f"Kept, as you asked: {list_names([f'clump {k}' for k in kept['clump']])}."] if len(kept) else []
+    return lines
 
 
-def _printed(table: pd.DataFrame, arms: tuple[str, str]) -> list[str]:
-    """Return lines of 80 columns; how much a verdict survives is left out where there is no room for it."""
-    cells = []
-    for row in table.to_dict("records"):
-        word = row["verdict"]
-        for long, short in SHORT.items():
-            word = word.replace(long, short)
-        share, low, high = (_percent(row[name]) for name in ("lift", "lift_low", "lift_high"))
-        survives = f"{row['survives']:.1%}".replace("nan%", "–")
-        ends = "–" if low == high == "–" else f"{low} … {high}"
-        cells.append((f"{row['control']:.3g}", f"{row['treatment']:.3g}", share, ends, survives, word))
-    width = max(len("verdict"), *(len(cell[-1]) for cell in cells))
-    called = (name if len(name) < 10 else f"{name[:8]}…" for name in map(visible, arms))
-    headings = (*called, "lift, %", "interval", "survives", "verdict".ljust(width))
-    rows = [(*cell[:-1], cell[-1].ljust(width)) for cell in cells]
-    for dropped in (slice(0, 0), slice(4, 5)):
-        of = [(*row[: dropped.start], *row[dropped.stop :]) for row in (headings, *rows)]
-        room = WIDTH - sum(2 + max(map(len, column)) for column in zip(*of, strict=True))
-        if room >= 12:
-            break
-    named = [(str(name), *row) for name, row in zip(table["metric"], of[1:], strict=True)]
-    return [line.rstrip() for line in aligned(TextTable(("metric", *of[0]), named))]
-
-
-def _percent(value: float) -> str:
-    return "–" if np.isnan(value) else f"{value:+.1f}" if abs(value) < 100 else f"{value:+.3g}"
+def _of_clump(row: Mapping[Any, Any]) -> str:
+    metrics, do, others = (str(row[name]).split(", ") for name in ("metrics", "do", "others"))
+    told = [f"{own} {name} (others {usual})" for name, own, usual in zip(metrics, do, others, strict=True)]
+    number_of = int(str(row["users"]))
+    many = "user with" if number_of == 1 else "users with"
+    return (
+        f"Clump {row['clump']}: {number_of:,} {many} about {list_names(told, 3)}: {row['names']}. If these are people, "
+        f"--keep {row['clump']} (keep=[{row['clump']}]) counts them."
+    )

@@ -17,7 +17,7 @@ from sparsemean._evidence.signs import strongest_signs
 from sparsemean._stats import path
 from sparsemean._stats.arrays import LeftThere
 from sparsemean._stats.decision import Decision
-from sparsemean._stats.effects import Arms, GroupEffects
+from sparsemean._stats.effects import GroupEffects
 from sparsemean._stats.planning import DEFAULT_ITERATIONS
 from sparsemean._util.checks import integer
 from sparsemean._util.plans import Plan
@@ -240,11 +240,6 @@ class Estimate(LeftThere):
 
             entry[rest] = rows_of(self).means(rest, lambda levels, _: path.entry_times(levels[0], **scales))
         return entry
-
-    @cached_property
-    def _arms(self) -> dict[str, Arms]:
-        """What scorecards have asked of the rows of both arms, by whom they leave out."""
-        return {}
 
     @cached_property
     def _suspect_names(self) -> dict[int, str]:

@@ -225,9 +225,8 @@ def called(result: Estimate | Comparison, unit: str | None, feature: str | None)
 
     def named(estimate: Estimate) -> Estimate:
         again, own = replace(estimate), estimate.sample
-        # With what is known of it already, which may rest on data that are gone, and what scorecards will ask of it.
-        known = vars(estimate) | {"_arms": estimate._arms}
-        vars(again).update(known, sample=replace(own, unit=unit or own.unit, feature=feature or own.feature))
+        # With what is known of it already, which may rest on data that are gone.
+        vars(again).update(vars(estimate), sample=replace(own, unit=unit or own.unit, feature=feature or own.feature))
         return again
 
     if isinstance(result, Estimate):
