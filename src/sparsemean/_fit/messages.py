@@ -71,8 +71,8 @@ NO_CENTRE = (
     'value (measure "pairs"); target="mean" (--target mean) tests means'
 )
 NO_SLOPE = (
-    f"selected feature[ has|s have] no slope but 0, {AT_NULL}: the estimate is the share of pairs of rows that rise less "
-    'the share that fall (measure "pairs")'
+    f"selected feature[ has|s have] no slope but 0, {AT_NULL}: the estimate is the share of pairs of rows that rise "
+    'less the share that fall (measure "pairs")'
 )
 NO_INTERVAL = f"selected feature[ has|s have] no interval, {AT_NULL}, to the null value or to each other"
 NEAREST = (
