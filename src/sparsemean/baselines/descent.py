@@ -6,7 +6,7 @@ import itertools
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -201,17 +201,9 @@ class CertifiedVariance:
 
 
 def lower_variance(
-    clipped: Clipped,
-    contamination: float,
-    objective: Evaluate,
-    *,
-    doubt: Callable[[], str] = str,
-    progress: Progress | None = None,
+    clipped: Clipped, contamination: float, objective: Evaluate, *, progress: Progress | None = None
 ) -> LocationEstimate:
-    """Return the mean under weights over {0 ≤ w_i ≤ 1/(n − round(εn)), Σw = 1} that make the objective small.
-
-    ``doubt`` says afterwards what is to be said of the objective, nothing if all went well.
-    """
+    """Return the mean under weights over {0 ≤ w_i ≤ 1/(n − round(εn)), Σw = 1} that make the objective small."""
     n, calls = clipped.rows.shape[0], itertools.count()
 
     def told(w: FloatArray, below: float) -> tuple[float, FloatArray] | None:
@@ -223,9 +215,9 @@ def lower_variance(
     descent = descend(told, n, cap, n_iter=MOVES, least_fall=LEAST_FALL, patience=PATIENCE)
     if progress is not None:
         progress(1.0)
-    falling = "" if descent.converged else f"the variance along sparse directions still fell after {MOVES} moves"
-    notes = tuple(filter(None, (doubt(), falling)))
-    return LocationEstimate(clipped.mean(descent.weights), descent.iterations, not notes, notes, descent.weights)
+    falling = f"the variance along sparse directions still fell after {MOVES} moves"
+    notes, done = () if descent.converged else (falling,), descent.converged
+    return LocationEstimate(clipped.mean(descent.weights), descent.iterations, done, notes, descent.weights)
 
 
 @baseline(
@@ -288,19 +280,18 @@ def by_semidefinite_bound(
     if k == d:
         return lower_variance(clipped, contamination, TopEigenpair(clipped.rows))
     objective = CertifiedVariance(clipped.rows, SparseVariance(k).evaluate)
+    found = lower_variance(clipped, contamination, objective, progress=progress)
+    uncertain = f"the variance along sparse directions is known to within {100 * objective.widest:.0f} % only"
+    return doubted(found, uncertain) if objective.widest > GAP else found
 
-    def doubt() -> str:
-        return _uncertain(objective.widest) if objective.widest > GAP else ""
 
-    return lower_variance(clipped, contamination, objective, doubt=doubt, progress=progress)
+def doubted(found: LocationEstimate, why: str) -> LocationEstimate:
+    """Return an estimate with what is to be said of its objective."""
+    return replace(found, converged=False, notes=(why, *found.notes))
 
 
 def _mean(X: FloatArray) -> LocationEstimate:
     return LocationEstimate(X.mean(axis=0), weights=np.full(X.shape[0], 1 / X.shape[0]))
-
-
-def _uncertain(gap: float) -> str:
-    return f"the variance along sparse directions is known to within {100 * gap:.0f} % only"
 
 
 def _warn_if_slow(d: int) -> None:

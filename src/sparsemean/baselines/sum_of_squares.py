@@ -12,7 +12,7 @@ from sparsemean._stats.planning import bad_rows
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
 from sparsemean.baselines import Progress, baseline
 from sparsemean.baselines._sparse_variance import SparseBound
-from sparsemean.baselines.descent import CertifiedVariance, by_semidefinite_bound, clip_columns, lower_variance
+from sparsemean.baselines.descent import CertifiedVariance, by_semidefinite_bound, clip_columns, doubted, lower_variance
 from sparsemean.errors import InputError, require
 
 if TYPE_CHECKING:
@@ -296,13 +296,10 @@ def sparse_sos(
     _check_width(d)
     clipped = clip_columns(X, contamination, k, rng=rng)
     certificate = SumsOfSquares(d, k)
-
-    def doubt() -> str:
-        unsolved = f"{certificate.unsolved} of {len(certificate.seen)} programs were not solved to {TOLERANCE:g}"
-        return unsolved if certificate.unsolved else ""
-
     objective = CertifiedVariance(clipped.rows, certificate.evaluate)
-    return lower_variance(clipped, contamination, objective, doubt=doubt, progress=progress)
+    found = lower_variance(clipped, contamination, objective, progress=progress)
+    unsolved = f"{certificate.unsolved} of {len(certificate.seen)} programs were not solved to {TOLERANCE:g}"
+    return doubted(found, unsolved) if certificate.unsolved else found
 
 
 def _check_width(d: int) -> None:
