@@ -252,18 +252,12 @@ class SumsOfSquares:
 
 
 @baseline(
-    told=("ε", "k"),
     assumes="light tails; variance along sparse directions bounded, and that by a proof in sums of squares",
     cost="some twenty moves, each of n d² and of some fifty times d⁶; at most 24 columns",
     reference="Diakonikolas, Kane, Karmalkar, Pensia, Pittas 2022, COLT",
 )
 def sparse_sos(
-    X: FloatArray,
-    contamination: float,
-    k: int | None,
-    rng: np.random.Generator,
-    *,
-    progress: Progress | None = None,
+    X: FloatArray, contamination: float, k: int, rng: np.random.Generator, *, progress: Progress | None = None
 ) -> LocationEstimate:
     """Clip the columns, then weigh rows so that sums of squares bound the variance along sparse directions by little.
 
@@ -290,7 +284,6 @@ def sparse_sos(
     squares. Proceedings of the 35th Conference on Learning Theory, 4703–4763. arXiv 2206.03441.
     """
     n, d = X.shape
-    k = d if k is None else k
     if bad_rows(n, contamination) == 0 or k in (1, d):
         return by_semidefinite_bound(X, contamination, k, rng=rng, progress=progress)
     _check_width(d)
