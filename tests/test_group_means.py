@@ -155,7 +155,7 @@ def test_what_sums_say_between_centres_is_never_overstated(cells: int) -> None:
         ends, fine = np.linspace(-2, 2, cells + 1), np.linspace(-2, 2, 2001)
         first, second = (each[np.newaxis] for each in sums(ends))
         step = test.unit[0] * 4 / cells  # both groups have one unit
-        found = float(means.least_evidence(first, second, step, test=test, slack=none)[0])
+        found = float(means.least_evidence(first, second, step, means.SumBounds.of(test, none))[0])
         least = float(said_at(test, *sums(fine)).min())
         assert found <= least + 1e-9
         sags += bool(least < said_at(test, *sums(ends)).min() - 0.1)

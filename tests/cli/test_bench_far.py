@@ -29,7 +29,7 @@ def test_made_up_counts_are_those_of_fair_signs_but_for_a_few() -> None:
     z = (2 * counts.positive[0, rest] - 6400) / 80
     assert abs(z.mean()) < 0.1
     assert 0.9 < z.std() < 1.1
-    assert (counts.beta()[~rest] == 0.8).all()
+    assert ((counts.positive[0] - counts.negative[0])[~rest] == 0.8 * 6400).all()
 
 
 def test_very_many_are_selected_with_means_of_every_size() -> None:

@@ -234,50 +234,46 @@ def slack_of_sums(test: MeanDifferenceTest, bad: BadRows, more: int = 0) -> Slac
     return Slack(move * joint, (move * (bad.label + more), move * (bad.reference + more)))
 
 
-def _joint_bound(test: MeanDifferenceTest, slack: Slack, features: IntArray | slice) -> FloatArray:
-    """Return what D reaches by itself, and what bad rows and what either group says alone add to that."""
-    return np.asarray(np.tensordot(np.array(test.weights), test.bias[:, features], 1) + slack.joint - LOG_JOINT)
+class SumBounds(NamedTuple):
+    """What sums of some features reach by themselves, what bad rows and what either group says alone add, and bends."""
 
+    weights: tuple[float, ...]
+    joint: FloatArray
+    """What D is held against."""
+    alone: FloatArray
+    """(2, features): what either sum is."""
+    bends: FloatArray
+    """(2, features): what |S″| is at most: |ψ″| ≤ 8κ²/(4κ − 1), reached where ψ becomes constant."""
 
-def _bends(test: MeanDifferenceTest, features: IntArray | slice) -> FloatArray:
-    """Return what |S″| of either group is at most: |ψ″| ≤ 8κ²/(4κ − 1), reached where ψ becomes constant."""
-    steepest = 8 * test.kappa**2 / (4 * test.kappa - 1)
-    return np.asarray(steepest * np.array(test.sizes)[:, np.newaxis] / test.unit[:, features] ** 2)
+    @classmethod
+    def of(cls, test: MeanDifferenceTest, slack: Slack, features: IntArray | slice = slice(None)) -> SumBounds:
+        """Return them at some slack."""
+        bias, steepest = test.bias[:, features], 8 * test.kappa**2 / (4 * test.kappa - 1)
+        return cls(
+            test.weights,
+            np.tensordot(np.array(test.weights), bias, 1) + slack.joint - LOG_JOINT,
+            bias + np.array(slack.alone)[:, np.newaxis] - LOG_ALONE,
+            steepest * np.array(test.sizes)[:, np.newaxis] / test.unit[:, features] ** 2,
+        )
 
 
 # What sums say where the label's mean is the larger one; the other side is the same of −x.
 
 
-def _loudest(
-    joint: FloatArray,
-    first: FloatArray,
-    second: FloatArray,
-    test: MeanDifferenceTest,
-    slack: Slack,
-    features: IntArray | slice,
-) -> FloatArray:
+def _loudest(joint: FloatArray, first: FloatArray, second: FloatArray, bounds: SumBounds) -> FloatArray:
     """Return −log p but for the factor, from D, S₁ and −S₂ at some centres: (features, …)."""
     shape = (-1,) + (1,) * (joint.ndim - 1)
-    own = [(test.bias[g, features] + slack.alone[g] - LOG_ALONE).reshape(shape) for g in (0, 1)]
-    both = _joint_bound(test, slack, features)
-    return np.asarray(np.maximum(joint - both.reshape(shape), np.maximum(first - own[0], second - own[1])))
+    both, one, other = (each.reshape(shape) for each in (bounds.joint, *bounds.alone))
+    return np.asarray(np.maximum(joint - both, np.maximum(first - one, second - other)))
 
 
-def least_evidence(
-    first: FloatArray,
-    second: FloatArray,
-    step: FloatArray,
-    *,
-    test: MeanDifferenceTest,
-    slack: Slack,
-    features: IntArray | slice = slice(None),
-) -> FloatArray:
+def least_evidence(first: FloatArray, second: FloatArray, step: FloatArray, bounds: SumBounds) -> FloatArray:
     """Return the least that sums say at any centre, given S₁ and S₂ at evenly spaced rising ones: (features, centres).
 
     S₁ may be too small and S₂ too large. Both fall: within a cell S₁ is no smaller than at its right end, S₂ no larger
     than at its left one. D is no smaller there than at both ends, less h²/8 times its largest second derivative.
     """
-    (one, other), bends = test.weights, _bends(test, features)
+    (one, other), bends = bounds.weights, bounds.bends
     at_ends = one * first - other * second
     with np.errstate(over="ignore"):  # no evidence where cells are so wide
         bend = (one * bends[0] + other * bends[1]) * step**2 / 8
@@ -285,11 +281,10 @@ def least_evidence(
         one * first[:, 1:] - other * second[:, :-1],
         np.minimum(at_ends[:, 1:], at_ends[:, :-1]) - bend[:, np.newaxis],
     )
-    inside = _loudest(joint, first[:, 1:], -second[:, :-1], test, slack, features).min(axis=1)
+    inside = _loudest(joint, first[:, 1:], -second[:, :-1], bounds).min(axis=1)
     # Left of all centres the label is further above its own root, right of them the reference is further below.
-    left = first[:, 0] - test.bias[0, features] - slack.alone[0] + LOG_ALONE
-    right = -second[:, -1] - test.bias[1, features] - slack.alone[1] + LOG_ALONE
-    return np.asarray(np.minimum(inside, np.minimum(left, right)))
+    outside = np.minimum(first[:, 0] - bounds.alone[0], -second[:, -1] - bounds.alone[1])
+    return np.asarray(np.minimum(inside, outside))
 
 
 # p-values: a first look at every feature, then one from root to root at few.
@@ -332,10 +327,8 @@ class MeanContrast:
             return out  # a bad row among those that gave the scale can undo everything
         looked = np.flatnonzero(np.isin(at, self.features))
         place = np.searchsorted(self.features, at[looked])
-        least = least_evidence(
-            self.first[place], self.second[place], self.step[place],
-            test=self.mean_test, slack=slack_of_sums(self.mean_test, case.bad, case.more), features=at[looked],
-        )  # fmt: skip
+        bounds = SumBounds.of(self.mean_test, slack_of_sums(self.mean_test, case.bad, case.more), at[looked])
+        least = least_evidence(self.first[place], self.second[place], self.step[place], bounds)
         out[looked] = np.minimum(0.0, math.log(self.mean_test.factor) - np.maximum(least, 0.0))
         return out
 
@@ -373,14 +366,14 @@ def look(groups: GroupColumns, *, side: Side, min_effect: float) -> Look:
     signs = side.signs
     middles = [fillna(medians(rows[:PILOT]), 0.0) for rows in values]
     about = 0.5 * middles[0] + 0.5 * middles[1]
-    every, none = np.arange(columns.size), slack_of_sums(test, BadRows(0, 0))
+    every, clean = np.arange(columns.size), SumBounds.of(test, slack_of_sums(test, BadRows(0, 0)), columns)
     second = sums_of[1](every, about[np.newaxis])[0] / GRID
     said, joints = [], []
     shifts = dict.fromkeys(sign * min_effect for sign in signs)  # one where nothing is too small to matter
     sums = sums_of[0](every, np.stack([about + shift for shift in shifts])) / GRID
     for sign, first in zip(signs, (sums[0], sums[-1]), strict=False):
         joints.append(sign * (test.weights[0] * first - test.weights[1] * second))
-        said.append(_loudest(joints[-1], sign * first, -sign * second, test, none, columns))
+        said.append(_loudest(joints[-1], sign * first, -sign * second, clean))
     net = np.where(joints[0] >= joints[-1], signs[0] * joints[0], signs[-1] * joints[-1])
     beta = net / (psi_max(test.kappa) * sum(w * n for w, n in zip(test.weights, test.sizes, strict=True)))
     tested = np.isfinite(test.unit[0, columns])
@@ -415,7 +408,7 @@ def invert_difference(groups: GroupColumns, *, error: float, bad: BadRows, side:
     out[0, some] = roots[0] - roots[1]
     slack, goal = slack_of_sums(test, bad), math.log(test.factor / error)
     slope = test.weights[0] * test.sizes[0] / test.unit[0, columns[some]]
-    both = _joint_bound(test, slack, columns[some]) + goal
+    both = SumBounds.of(test, slack, columns[some]).joint + goal
     reach, left = 1.5 * both / slope, np.flatnonzero(~np.isnan(out[0, some]))
     for _ in range(DOUBLINGS):
         step = 2 * reach[left] / (NODES - 1)
@@ -423,9 +416,9 @@ def invert_difference(groups: GroupColumns, *, error: float, bad: BadRows, side:
         first, second = (
             sums(some[left], root + grid).T / GRID for sums, root in zip(sums_of, roots[:, left], strict=True)
         )
-        features = columns[some[left]]
-        least = partial(least_evidence, step=step, test=test, slack=slack, features=features)
-        bend = (_bends(test, features)[0] * step**2)[:, np.newaxis]
+        bounds = SumBounds.of(test, slack, columns[some[left]])
+        least = partial(least_evidence, step=step, bounds=bounds)
+        bend = (bounds.bends[0] * step**2)[:, np.newaxis]
         to_reject = partial(_cells_to_reject, bend=bend, least=least, goal=goal)
         below, above = to_reject(first, second), to_reject(-first[:, ::-1], -second[:, ::-1])
         middle = out[0, some[left]]

@@ -295,25 +295,15 @@ def _indicator(rows: IntArray, weights: FloatArray, n: int) -> csr_array:
 
 def pieces(table: Table, *, skip_missing: bool) -> Iterator[tuple[int, Block]]:
     """Yield all rows of some columns at a time, all of them numbers, after the number of the first column."""
+    from sparsemean._evidence.counting.engines import column_blocks
+
     n = table.shape[0]
-    for start, block in _column_blocks(table.source):
+    for stretch, block in column_blocks(table.source):
         for part in cut(block.shape[1], max(1, AT_ONCE // (8 * n)), 1):
-            piece, first = block[:, part], start + part.start
+            piece, first = block[:, part], stretch.start + part.start
             if place := find_non_finite(piece, at=(0, first), skip_missing=skip_missing):
                 raise table.non_finite_error(place, skip_missing=skip_missing)
             yield first, piece
-
-
-def _column_blocks(source: Source) -> Iterator[tuple[int, Block]]:
-    """Yield whole columns; those of Dask as they are put together from its chunks."""
-    if source.engine == "dask":
-        for columns, values in source.takes_of(np.arange(source.shape[1])):
-            yield int(columns[0]), values
-        return
-    from sparsemean._evidence.counting.engines import column_blocks
-
-    for stretch, block in column_blocks(source):
-        yield stretch.start, block
 
 
 def in_place_of(table: Table, source: Source, row_names: Names) -> Table:

@@ -114,11 +114,6 @@ class Counts:
         gaps = (xp.zeros_like(signs[0]), xp.zeros(d, dtype=np.int32)) if missing else (None, None)
         return cls(signs[0], signs[1], xp.full(d, np.inf), n_buckets, *gaps)
 
-    def beta(self, size: int = 0) -> FloatArray:
-        """Return β₀ = (N₊ − N₋)/J of every feature at the given size index; 0 for one without any value."""
-        net = self.positive[size].astype(np.int64) - self.negative[size]
-        return np.asarray(net / np.maximum(self.buckets(size), 1), dtype=np.float64)
-
     def buckets(self, size: int, features: IntArray | slice = slice(None)) -> int | CountArray:
         """Return the number J of buckets that count: one for all features, or one for each where values are missing."""
         return self.n_buckets[size] if self.present is None else self.present[size, features]

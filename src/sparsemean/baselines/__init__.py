@@ -29,11 +29,14 @@ __all__ = ["Baseline", "BaselineWarning", "available", "get", "names"]
 
 Progress: TypeAlias = Callable[[float], None]
 Locate: TypeAlias = Callable[..., LocationEstimate]
-"""``locate(X, contamination, k, rng)``: finite float64 rows in, a mean with iterations and notes out.
+"""``locate(X, …)``: finite float64 rows in, a mean with iterations and notes out.
 
-``k`` is None unless the method must be told it; cutting the answer to its k largest entries is not the method's job.
-A method that may take seconds has a keyword ``progress`` besides: a function that is told the share done, or None.
+A method names as parameters what it must be given, of ``contamination``, ``k`` and ``rng``; cutting the answer to its k
+largest entries is not its job. One that may take seconds has a keyword ``progress`` besides: a function that is told
+the share done, or None.
 """
+TOLD = {"contamination": "ε", "k": "k"}
+"""What a method is said to be told, by its parameters."""
 
 
 class BaselineWarning(UserWarning):
@@ -110,15 +113,14 @@ class Baseline(Protocol):
 
 
 def baseline(
-    *, assumes: str, reference: str, told: tuple[str, ...] = (), cost: str = "n d"
+    *, assumes: str, reference: str, cost: str = "n d", unit_variance: bool = False
 ) -> Callable[[Locate], Baseline]:
     """Turn a ``locate`` function into a baseline, which has its name and its docstring."""
 
     def made(locate: Locate) -> Baseline:
-        text = inspect.cleandoc(locate.__doc__ or "")
+        text, asked = inspect.cleandoc(locate.__doc__ or ""), list(inspect.signature(locate).parameters)[1:]
+        told = (*(sign for name, sign in TOLD.items() if name in asked), *(["σ"] if unit_variance else []))
         facts = MethodInfo(locate.__name__, text.partition("\n")[0], told, assumes, cost, reference)
-
-        tells = "progress" in inspect.signature(locate).parameters
 
         def detailed(
             X: object,
@@ -134,9 +136,9 @@ def baseline(
             rows, epsilon = rows_of(X), fraction_of_rows(contamination)
             _check(facts, rows, k)
             rng = np.random.default_rng(draw_seed(random_state))
+            given = {"contamination": epsilon, "k": k, "rng": rng, "progress": progress}
             with one_blas_thread():
-                options = {"progress": progress} if tells else {}
-                located = locate(rows, epsilon, k if "k" in told else None, rng, **options)
+                located = locate(rows, **{name: given[name] for name in asked})
             return located if k is None else located.cut(k)
 
         def method(X: object, *, contamination: float, k: int | None = None, random_state: object = None) -> FloatArray:

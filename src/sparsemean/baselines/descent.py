@@ -6,7 +6,7 @@ import itertools
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,12 +27,11 @@ from sparsemean.baselines.medians import random_bucket_means
 
 
 @baseline(
-    told=("ε",),
     assumes="bounded covariance",
     cost="100 moves of n d × (products for the top eigenvector)",
     reference="Cheng, Diakonikolas, Ge, Soltanolkotabi 2020, ICML",
 )
-def dense_gd(X: FloatArray, contamination: float, _k: int | None, _rng: np.random.Generator) -> LocationEstimate:
+def dense_gd(X: FloatArray, contamination: float) -> LocationEstimate:
     """Weigh rows so that the top eigenvalue of the weighted covariance is small, and take the weighted mean.
 
     Minimise λ₁(Σ_w), Σ_w = Σ w_i x_i x_iᵀ − (Σ w_i x_i)(Σ w_i x_i)ᵀ, over {0 ≤ w_i ≤ 1/(n − round(εn)), Σw = 1} by
@@ -61,12 +60,12 @@ BLOCK_FALL = 0.01
 
 
 @baseline(
-    told=("ε", "k", "σ"),
+    unit_variance=True,
     assumes="unit variance, uncorrelated features, k-sparse mean",
     cost="moves (200 at most) × n d²",
     reference="Cheng, Diakonikolas, Ge, Gupta, Kane, Soltanolkotabi 2021, arXiv 2109.11515",
 )
-def sparse_gd(X: FloatArray, contamination: float, k: int | None, _rng: np.random.Generator) -> LocationEstimate:
+def sparse_gd(X: FloatArray, contamination: float, k: int) -> LocationEstimate:
     """Weigh rows so that the largest k×k part of (weighted covariance − identity) is small, and take the mean.
 
     The objective is the squared F,k,k-norm of Σ_w − I: in every row the k largest entries (by value) are squared and
@@ -84,11 +83,11 @@ def sparse_gd(X: FloatArray, contamination: float, k: int | None, _rng: np.rando
     Y. Cheng, I. Diakonikolas, R. Ge, S. Gupta, D. M. Kane, M. Soltanolkotabi (2021). Outlier-robust sparse estimation
     via non-convex optimization. arXiv 2109.11515; Advances in Neural Information Processing Systems 35 (2022).
     """
-    n, d = X.shape
+    n = X.shape[0]
     # Rows are only ever made smaller: the unit variance that they are held against shrinks with them.
     scale = max(scale_of(X), 1.0)
     rows = X if scale == 1 else X / scale
-    block = LargestBlock(rows, d if k is None else k, unit=scale**-2)
+    block = LargestBlock(rows, k, unit=scale**-2)
     descent = descend(block, n, largest_weight(n, contamination), n_iter=BLOCK_MOVES, least_fall=BLOCK_FALL)
     notes = () if descent.converged else (f"the objective was still falling after {BLOCK_MOVES} moves",)
     mean = weighted_mean(X, descent.weights)
@@ -201,17 +200,9 @@ class CertifiedVariance:
 
 
 def lower_variance(
-    clipped: Clipped,
-    contamination: float,
-    objective: Evaluate,
-    *,
-    doubt: Callable[[], str] = str,
-    progress: Progress | None = None,
+    clipped: Clipped, contamination: float, objective: Evaluate, *, progress: Progress | None = None
 ) -> LocationEstimate:
-    """Return the mean under weights over {0 ≤ w_i ≤ 1/(n − round(εn)), Σw = 1} that make the objective small.
-
-    ``doubt`` says afterwards what is to be said of the objective, nothing if all went well.
-    """
+    """Return the mean under weights over {0 ≤ w_i ≤ 1/(n − round(εn)), Σw = 1} that make the objective small."""
     n, calls = clipped.rows.shape[0], itertools.count()
 
     def told(w: FloatArray, below: float) -> tuple[float, FloatArray] | None:
@@ -223,24 +214,18 @@ def lower_variance(
     descent = descend(told, n, cap, n_iter=MOVES, least_fall=LEAST_FALL, patience=PATIENCE)
     if progress is not None:
         progress(1.0)
-    falling = "" if descent.converged else f"the variance along sparse directions still fell after {MOVES} moves"
-    notes = tuple(filter(None, (doubt(), falling)))
-    return LocationEstimate(clipped.mean(descent.weights), descent.iterations, not notes, notes, descent.weights)
+    falling = f"the variance along sparse directions still fell after {MOVES} moves"
+    notes, done = () if descent.converged else (falling,), descent.converged
+    return LocationEstimate(clipped.mean(descent.weights), descent.iterations, done, notes, descent.weights)
 
 
 @baseline(
-    told=("ε", "k"),
     assumes="variance along sparse directions bounded; finite fourth moments by the theorem, a variance in practice",
     cost="some ten moves, each of n d² and of ten to a hundred times d³",
     reference="Diakonikolas, Kane, Lee, Pensia 2022, NeurIPS 35; Balakrishnan, Du, Li, Singh 2017, COLT",
 )
 def sparse_sdp(
-    X: FloatArray,
-    contamination: float,
-    k: int | None,
-    rng: np.random.Generator,
-    *,
-    progress: Progress | None = None,
+    X: FloatArray, contamination: float, k: int, rng: np.random.Generator, *, progress: Progress | None = None
 ) -> LocationEstimate:
     """Clip the columns, then weigh rows so that a semidefinite bound on the variance along sparse directions is small.
 
@@ -271,36 +256,34 @@ def sparse_sdp(
     S. Balakrishnan, S. S. Du, J. Li, A. Singh (2017). Computationally efficient robust sparse estimation in high
     dimensions. Proceedings of the 30th Conference on Learning Theory.
     """
-    if k is not None and k < X.shape[1] and bad_rows(X.shape[0], contamination):
+    if k < X.shape[1] and bad_rows(X.shape[0], contamination):
         _warn_if_slow(X.shape[1])
     return by_semidefinite_bound(X, contamination, k, rng=rng, progress=progress)
 
 
 def by_semidefinite_bound(
-    X: FloatArray, contamination: float, k: int | None, *, rng: np.random.Generator, progress: Progress | None
+    X: FloatArray, contamination: float, k: int, *, rng: np.random.Generator, progress: Progress | None
 ) -> LocationEstimate:
     """Carry out `sparse_sdp`."""
     n, d = X.shape
-    k = d if k is None else k
     if bad_rows(n, contamination) == 0:
         return _mean(X)
     clipped = clip_columns(X, contamination, k, rng=rng)
     if k == d:
         return lower_variance(clipped, contamination, TopEigenpair(clipped.rows))
     objective = CertifiedVariance(clipped.rows, SparseVariance(k).evaluate)
+    found = lower_variance(clipped, contamination, objective, progress=progress)
+    uncertain = f"the variance along sparse directions is known to within {100 * objective.widest:.0f} % only"
+    return doubted(found, uncertain) if objective.widest > GAP else found
 
-    def doubt() -> str:
-        return _uncertain(objective.widest) if objective.widest > GAP else ""
 
-    return lower_variance(clipped, contamination, objective, doubt=doubt, progress=progress)
+def doubted(found: LocationEstimate, why: str) -> LocationEstimate:
+    """Return an estimate with what is to be said of its objective."""
+    return replace(found, converged=False, notes=(why, *found.notes))
 
 
 def _mean(X: FloatArray) -> LocationEstimate:
     return LocationEstimate(X.mean(axis=0), weights=np.full(X.shape[0], 1 / X.shape[0]))
-
-
-def _uncertain(gap: float) -> str:
-    return f"the variance along sparse directions is known to within {100 * gap:.0f} % only"
 
 
 def _warn_if_slow(d: int) -> None:

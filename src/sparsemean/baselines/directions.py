@@ -268,13 +268,12 @@ def agree_on_support(X: FloatArray, contamination: float, rng: np.random.Generat
 
 
 @baseline(
-    told=("ε", "k"),
     assumes="finite variance",
     cost="n Σ_{s ≤ k} C(d, s) 2^(s−1) for each of about three sweeps",
     reference="Prasad, Balakrishnan and Ravikumar 2020, AISTATS; Depersin 2020, arXiv 2004.11734",
 )
 def sparse_directions(
-    X: FloatArray, contamination: float, k: int | None, rng: np.random.Generator, *, progress: Progress | None = None
+    X: FloatArray, contamination: float, k: int, rng: np.random.Generator, *, progress: Progress | None = None
 ) -> LocationEstimate:
     """Take a robust mean along every sparse direction, and the point that agrees best with all of them.
 
@@ -316,7 +315,6 @@ def sparse_directions(
     from sparsemean._kernels.columns import bucket_means
 
     n, d = X.shape
-    k = d if k is None else k
     J = n_buckets(n, contamination)
     J -= 1 - J % 2
     _check_size(d, k, J)

@@ -200,12 +200,11 @@ def _forms(z: FloatArray, P: FloatArray) -> FloatArray:
 
 
 @baseline(
-    told=("ε",),
     assumes="bounded covariance, variance along any direction not far above its squared MAD",
     cost="(n d² + d³) for each of up to 2εn rounds",
     reference="Diakonikolas, Kamath, Kane, Li, Moitra and Stewart 2017, ICML",
 )
-def dense_filter(X: FloatArray, contamination: float, _k: int | None, _rng: np.random.Generator) -> LocationEstimate:
+def dense_filter(X: FloatArray, contamination: float) -> LocationEstimate:
     """Take weight from rows that lie far out along the direction of largest variance until no variance is too large.
 
     1. Drop rows beyond 4/√ε median distances from the coordinate-wise median; all others have weight 1.
@@ -248,12 +247,11 @@ def filtered(X: FloatArray, start: Start | LocationEstimate, *, excess: float = 
 
 
 @baseline(
-    told=("ε",),
     assumes="finite covariance",
     cost="n d, then (J d² + d³) for each of some ten rounds",
     reference="Diakonikolas, Kane and Pensia 2020, NeurIPS 33",
 )
-def stability_filter(X: FloatArray, contamination: float, _k: int | None, rng: np.random.Generator) -> LocationEstimate:
+def stability_filter(X: FloatArray, contamination: float, rng: np.random.Generator) -> LocationEstimate:
     """Average random buckets and take weight from those that lie far out along the direction of largest variance.
 
     1. J buckets of a random permutation as in `median_of_means`: 4⌈εn⌉ + ⌈32 ln(1/δ)⌉ where n allows it, δ = 0.05.
@@ -299,9 +297,7 @@ LIMIT = 20
     cost="(n d² + d³) for each of a few hundred steps",
     reference="Deshmukh, Liu and Veeravalli 2023, IEEE Trans. Inf. Theory 69",
 )
-def agnostic_filter(
-    X: FloatArray, _contamination: float, _k: int | None, _rng: np.random.Generator
-) -> LocationEstimate:
+def agnostic_filter(X: FloatArray) -> LocationEstimate:
     """Keep as many rows as a bound on the covariance about the current centre allows, and move the centre there.
 
     From the coordinate-wise median x, repeat: maximise Σwᵢ over 0 ≤ wᵢ ≤ 1 with Σ wᵢ (yᵢ − x)(yᵢ − x)ᵀ ⪯ c n I (that

@@ -79,7 +79,7 @@ def locate_by_influence(X: FloatArray, psi: Callable[[FloatArray], FloatArray], 
 
 
 @baseline(assumes="finite mean, no corrupted row", reference="Gauss 1809, Theoria motus")
-def mean(X: FloatArray, _contamination: float, _k: int | None, _rng: np.random.Generator) -> LocationEstimate:
+def mean(X: FloatArray) -> LocationEstimate:
     """Average all rows: one corrupted row moves it as far as it likes.
 
     References
@@ -94,7 +94,7 @@ def mean(X: FloatArray, _contamination: float, _k: int | None, _rng: np.random.G
 
 
 @baseline(assumes="median equal to the mean in every coordinate", reference="Huber 1964, Ann. Math. Stat. 35")
-def median(X: FloatArray, _contamination: float, _k: int | None, _rng: np.random.Generator) -> LocationEstimate:
+def median(X: FloatArray) -> LocationEstimate:
     """Take the median of every coordinate: error of order ε√d under corruption.
 
     References
@@ -109,11 +109,10 @@ def median(X: FloatArray, _contamination: float, _k: int | None, _rng: np.random
 
 
 @baseline(
-    told=("ε",),
     assumes="finite variance; rows symmetric, or ε small",
     reference="Tukey and McLaughlin 1963, Sankhyā A 25",
 )
-def trimmed_mean(X: FloatArray, contamination: float, _k: int | None, _rng: np.random.Generator) -> LocationEstimate:
+def trimmed_mean(X: FloatArray, contamination: float) -> LocationEstimate:
     """Drop the ⌈εn⌉ smallest and largest values of every coordinate and average the rest.
 
     θ = (x₍g+1₎ + … + x₍n−g₎) / (n − 2g) with g = ⌈εn⌉, but never so many that nothing is left: then it is the median.
@@ -143,7 +142,7 @@ BEND = 1.345
     assumes="symmetric noise, or little of it beyond 1.345 standard deviations",
     reference="Huber 1964, Ann. Math. Stat. 35",
 )
-def huber(X: FloatArray, _contamination: float, _k: int | None, _rng: np.random.Generator) -> LocationEstimate:
+def huber(X: FloatArray) -> LocationEstimate:
     """Solve Σ clip((xᵢ − θ)/s, ±1.345) = 0 in every coordinate, s = 1.4826 MAD.
 
     The scale is fixed beforehand, the start is the median, and no coordinate moves by more than 1e-12 s at the end.
@@ -160,11 +159,10 @@ def huber(X: FloatArray, _contamination: float, _k: int | None, _rng: np.random.
 
 
 @baseline(
-    told=("ε",),
     assumes="finite variance, not far above that of Gaussian noise with the same MAD",
     reference="Catoni 2012, Ann. Inst. H. Poincaré Probab. Stat. 48",
 )
-def catoni(X: FloatArray, contamination: float, _k: int | None, _rng: np.random.Generator) -> LocationEstimate:
+def catoni(X: FloatArray, contamination: float) -> LocationEstimate:
     """Solve Σ ψ(α(xᵢ − θ)) = 0 in every coordinate with Catoni's narrowest influence function.
 
     ψ(r) = −ln(1 − r + r²/2) for 0 ≤ r ≤ 1, ln 2 beyond, odd: of the functions his bound allows the one that a far row
@@ -297,11 +295,10 @@ def _at_row(X: FloatArray, y: FloatArray, scale: float) -> FloatArray:
 
 
 @baseline(
-    told=("ε",),
     assumes="finite variance",
     reference="Nemirovski and Yudin 1983, Wiley; Alon, Matias and Szegedy 1999, J. Comput. Syst. Sci. 58",
 )
-def median_of_means(X: FloatArray, contamination: float, _k: int | None, rng: np.random.Generator) -> LocationEstimate:
+def median_of_means(X: FloatArray, contamination: float, rng: np.random.Generator) -> LocationEstimate:
     """Average random buckets and take the median of their means in every coordinate.
 
     J = 4⌈εn⌉ + ⌈32 ln(1/δ)⌉ buckets of a random permutation with δ = 0.05, as equal as possible. Where n is too small
@@ -326,9 +323,7 @@ def median_of_means(X: FloatArray, contamination: float, _k: int | None, rng: np
     cost="n d an iteration",
     reference="Weiszfeld 1937, Tôhoku Math. J. 43; Vardi and Zhang 2000, PNAS 97",
 )
-def geometric_median(
-    X: FloatArray, _contamination: float, _k: int | None, _rng: np.random.Generator
-) -> LocationEstimate:
+def geometric_median(X: FloatArray) -> LocationEstimate:
     """Minimise the sum of Euclidean distances to all rows.
 
     Weiszfeld's reweighted means with Vardi and Zhang's step where an iterate meets a row, from the coordinate-wise
@@ -350,14 +345,11 @@ def geometric_median(
 
 
 @baseline(
-    told=("ε",),
     assumes="finite covariance",
     cost="n d, then J d an iteration",
     reference="Minsker 2015, Bernoulli 21",
 )
-def geometric_median_of_means(
-    X: FloatArray, contamination: float, _k: int | None, rng: np.random.Generator
-) -> LocationEstimate:
+def geometric_median_of_means(X: FloatArray, contamination: float, rng: np.random.Generator) -> LocationEstimate:
     """Average random buckets and take the geometric median of their means.
 
     J = 4⌈εn⌉ + ⌈32 ln(1/δ)⌉ buckets of a random permutation with δ = 0.05, as equal as possible. Where n is too small

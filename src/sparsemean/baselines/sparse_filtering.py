@@ -129,12 +129,12 @@ def light(tail: FloatArray | None) -> BoolArray | None:
 
 
 @baseline(
-    told=("ε", "k", "σ"),
+    unit_variance=True,
     assumes="unit variance, Gaussian tails, uncorrelated features, k-sparse mean",
     cost="rounds × n d²",
     reference="Diakonikolas, Kane, Karmalkar, Price, Stewart 2019, NeurIPS",
 )
-def sparse_filter(X: FloatArray, contamination: float, k: int | None, _rng: np.random.Generator) -> LocationEstimate:
+def sparse_filter(X: FloatArray, contamination: float, k: int) -> LocationEstimate:
     """Remove rows whose tails are too heavy along the largest k×k part of the covariance, and average the rest.
 
     1. Prune rows with max_j |x_j − med_j| ≥ √(2 ln(nd/τ)), τ = 0.2.
@@ -157,7 +157,7 @@ def sparse_filter(X: FloatArray, contamination: float, k: int | None, _rng: np.r
     estimation via iterative filtering. Advances in Neural Information Processing Systems 32.
     """
     n, d = X.shape
-    kept, rounds = filter_rows(X, contamination, d if k is None else k)
+    kept, rounds = filter_rows(X, contamination, k)
     if kept.size < min(2, n):
         note = f"{n - kept.size} of {n} rows were removed, so the mean is the zero vector and says nothing"
         return LocationEstimate(np.zeros(d), rounds, converged=False, notes=(note,))

@@ -12,7 +12,7 @@ from sparsemean._stats.planning import bad_rows
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
 from sparsemean.baselines import Progress, baseline
 from sparsemean.baselines._sparse_variance import SparseBound
-from sparsemean.baselines.descent import CertifiedVariance, by_semidefinite_bound, clip_columns, lower_variance
+from sparsemean.baselines.descent import CertifiedVariance, by_semidefinite_bound, clip_columns, doubted, lower_variance
 from sparsemean.errors import InputError, require
 
 if TYPE_CHECKING:
@@ -252,18 +252,12 @@ class SumsOfSquares:
 
 
 @baseline(
-    told=("ε", "k"),
     assumes="light tails; variance along sparse directions bounded, and that by a proof in sums of squares",
     cost="some twenty moves, each of n d² and of some fifty times d⁶; at most 24 columns",
     reference="Diakonikolas, Kane, Karmalkar, Pensia, Pittas 2022, COLT",
 )
 def sparse_sos(
-    X: FloatArray,
-    contamination: float,
-    k: int | None,
-    rng: np.random.Generator,
-    *,
-    progress: Progress | None = None,
+    X: FloatArray, contamination: float, k: int, rng: np.random.Generator, *, progress: Progress | None = None
 ) -> LocationEstimate:
     """Clip the columns, then weigh rows so that sums of squares bound the variance along sparse directions by little.
 
@@ -290,19 +284,15 @@ def sparse_sos(
     squares. Proceedings of the 35th Conference on Learning Theory, 4703–4763. arXiv 2206.03441.
     """
     n, d = X.shape
-    k = d if k is None else k
     if bad_rows(n, contamination) == 0 or k in (1, d):
         return by_semidefinite_bound(X, contamination, k, rng=rng, progress=progress)
     _check_width(d)
     clipped = clip_columns(X, contamination, k, rng=rng)
     certificate = SumsOfSquares(d, k)
-
-    def doubt() -> str:
-        unsolved = f"{certificate.unsolved} of {len(certificate.seen)} programs were not solved to {TOLERANCE:g}"
-        return unsolved if certificate.unsolved else ""
-
     objective = CertifiedVariance(clipped.rows, certificate.evaluate)
-    return lower_variance(clipped, contamination, objective, doubt=doubt, progress=progress)
+    found = lower_variance(clipped, contamination, objective, progress=progress)
+    unsolved = f"{certificate.unsolved} of {len(certificate.seen)} programs were not solved to {TOLERANCE:g}"
+    return doubted(found, unsolved) if certificate.unsolved else found
 
 
 def _check_width(d: int) -> None:

@@ -251,8 +251,12 @@ def _stripes(source: Source, lows: IntArray, highs: IntArray) -> list[slice]:
 
 
 def column_blocks(source: Source) -> Iterator[tuple[slice, Block]]:
-    """Yield pieces of whole columns, each held at once."""
+    """Yield pieces of whole columns, each held at once; those of Dask are put together from its chunks."""
     n, d = source.shape
+    if source.engine == "dask":
+        for columns, values in source.takes_of(np.arange(d)):
+            yield slice(int(columns[0]), int(columns[-1]) + 1), values
+        return
     if isinstance(source, Dense):
         yield slice(0, d), source.values
         return
