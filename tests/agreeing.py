@@ -10,6 +10,7 @@ import numpy as np
 from sparsemean._data import as_table, open_file
 from sparsemean._data.table import NOTHING, ReadOptions, Table
 from sparsemean._fit.one_sample import fit
+from sparsemean._stats.effects import COLUMNS
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 
@@ -36,6 +37,15 @@ def same_values(table: Table, values: Any) -> None:
     np.testing.assert_array_equal(table.values, values)
     np.testing.assert_array_equal(table.source.take(columns), values[:, columns])
     np.testing.assert_array_equal(table.source.block(slice(5, 77), slice(3, 50)), values[5:77, 3:50])
+
+
+def same_tables(found: Any, expected: Any) -> None:
+    """The table of what has no data is that of what has them, but for values of features that were not selected."""
+    import pandas as pd
+
+    pd.testing.assert_frame_equal(found.table(), expected.table())
+    known = [name for name in found.table(all=True) if name not in ("estimate", "measure", *COLUMNS)]
+    pd.testing.assert_frame_equal(found.table(all=True)[known], expected.table(all=True)[known])
 
 
 def is_refused(path: Any, wanted: ReadOptions = NOTHING) -> bool:

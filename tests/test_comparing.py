@@ -17,6 +17,7 @@ from sparsemean._data import as_table
 from sparsemean._fit.two_sample import compare
 from sparsemean.errors import InputError
 
+from agreeing import same_tables
 from conftest import Claims
 
 RNG = np.random.default_rng(0)
@@ -192,7 +193,7 @@ def test_pickled_file_and_no_trajectory(tmp_path) -> None:  # noqa: ANN001
     est = SparseMeanDifference(0.02).fit(pd.DataFrame(X, columns=[f"g{i}" for i in range(30)]), LABELS)
     est.result_.save(tmp_path / "x.npz")
     copy = load(tmp_path / "x.npz")
-    pd.testing.assert_frame_equal(copy.table(all=True), est.result_.table(all=True))
+    same_tables(copy, est.result_)
     np.testing.assert_array_equal(copy.rows.suspects, est.suspects_)
     with pytest.raises(InputError, match="result must be of one sample to have paths: got one of groups"):
         est.result_.trajectory(["g0", "g10"], n_iter=400)

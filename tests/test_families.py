@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from sparsemean._stats.decision import decide, rule_of
 from sparsemean._util.plans import BadRows, Shares
 from sparsemean.experiments import scorecard
 from sparsemean.result.comparison import Comparison
+
+from agreeing import same_tables
 
 LABELS = np.array(["a"] * 20 + ["b"] * 35)
 X = np.random.default_rng(0).standard_normal((55, 30))
@@ -202,14 +205,25 @@ def test_p_is_never_0_and_its_logarithm_goes_on() -> None:
     assert np.log10(result.p_values[1]) == pytest.approx(log10[1])
 
 
-def test_features_off_the_support_have_no_estimate_in_the_table() -> None:
+def test_features_off_the_support_have_values_in_the_table_of_all_and_intervals_if_asked_for() -> None:
     est = SparseMeanDifference(0.02).fit(X, LABELS)
     table = est.result_.table(all=True).set_index("feature").sort_index()
     np.testing.assert_array_equal(est.mean_[3:], 0.0)
-    for column in ("estimate", "ci_low", "mean_0", "median_1", "difference"):
-        assert table[column][:3].notna().all()
-        assert table[column][3:].isna().all()
+    assert table["ci_low"][:3].notna().all()
+    assert table["ci_low"][3:].isna().all()
     np.testing.assert_allclose(table["estimate"][:3], est.mean_[:3])
+    one, zero = (X[np.asarray(LABELS) == label] for label in sorted(set(LABELS))[::-1])
+    np.testing.assert_allclose(table["mean_1"], one.mean(axis=0))
+    np.testing.assert_allclose(table["difference"], one.mean(axis=0) - zero.mean(axis=0))
+    shifts = [np.median(a[:, None] - b) for a, b in zip(one.T, zero.T, strict=True)]
+    np.testing.assert_allclose(table["estimate"], shifts)
+    wide = est.result_.table(all=True, intervals=True).set_index("feature").sort_index()
+    assert ((wide["ci_low"] < wide["estimate"]) & (wide["estimate"] < wide["ci_high"])).all()
+    assert ((wide["ci_low"][3:] < 0) & (wide["ci_high"][3:] > 0)).all()
+    assert wide["ci_low"][:3].equals(table["ci_low"][:3])
+    gone = pickle.loads(pickle.dumps(est.result_))
+    assert gone.table(all=True)["estimate"].notna().sum() == 3
+    pd.testing.assert_frame_equal(gone.table(all=True, X=X), est.result_.table(all=True))
     assert table["log10_p"].notna().all()
 
 
@@ -265,7 +279,7 @@ def test_effects_and_strata_come_back_from_a_file(tmp_path: Path) -> None:
     found = fit(data, labels, strata=batch, contamination=0.0)
     found.save(tmp_path / "x.npz")
     copy = load(tmp_path / "x.npz")
-    pd.testing.assert_frame_equal(copy.table(all=True), found.table(all=True))
+    same_tables(copy, found)
     np.testing.assert_array_equal(copy.interval([0, 3], X=data), found.interval([0, 3]))
     assert copy.plan == found.plan
 

@@ -187,9 +187,9 @@ def test_columns_without_values_are_left_out_and_named() -> None:
     assert found.trajectory("f7").max() == 0
     np.testing.assert_array_equal(found.interval("f7"), [[-np.inf, np.inf]])
     said = " ".join(found.status.messages)
-    assert "1 column(s) have no value at all and were left out: f7" in said
-    assert "1 column(s) have fewer than half of their values: f8" in said
-    assert "1 column(s) hold one value only and were left out: f9" in said
+    assert "1 column has no value at all and was left out: f7" in said
+    assert "1 column has fewer than half of its values: f8" in said
+    assert "1 column holds one value only and was left out: f9" in said
     assert f"{np.isnan(X).mean():.2%} of the values are missing and were left out, most of them in f7 (100%)" in said
     filled_up = omit(np.full((40, 3), np.nan), **PRESET)
     assert filled_up.support.size == 0
@@ -308,8 +308,8 @@ def test_two_groups_with_bad_rows_and_empty_columns() -> None:
     np.testing.assert_array_equal(est.result_.p_values[[5, 6, 7]], 1.0)
     np.testing.assert_array_equal(est.result_.interval([5, 7]), [[-np.inf, np.inf]] * 2)
     said = " ".join(est.result_.status.messages)
-    assert "1 column(s) have no value at all and were left out: 5" in said
-    assert "1 column(s) hold one value only and were left out: 6" in said
+    assert "1 column has no value at all and was left out: 5" in said
+    assert "1 column holds one value only and was left out: 6" in said
     for feature in (0, 20):
         n = np.array([[np.sum(~np.isnan(X[g == LABELS, feature]))] for g in (1, 0)])
         u = round((abs(est.result_.beta[feature]) + 1) / 2 * n.prod())

@@ -32,7 +32,7 @@ def test_texts_of_all_kinds_are_found() -> None:
     assert ("result/__init__.py", True) in found
     texts = [text for name, text, _ in sentences() if name == "_fit/messages.py"]
     assert any("neighbouring …s are alike" in text for text in texts)
-    assert not is_sentence("row_names, two")
+    assert not is_sentence("row, two")
 
 
 @pytest.mark.parametrize("bad", ["None looks bad", "as many are allowed for", "rows that lie off", "it survives 3 %"])

@@ -67,14 +67,14 @@ def test_columns_of_one_value_do_not_count() -> None:
 
 def test_nothing_at_any_contamination_is_a_sentence(nothing: Estimate) -> None:
     ax = nothing.plot_robustness()
-    assert "not even without bad samples" in " ".join(ax.texts[0].get_text().split())
+    assert "no feature is selected, even if no sample is bad" in " ".join(ax.texts[0].get_text().split())
     assert ax.get_ylabel() == "features selected"
 
 
 def test_between_groups_shares_are_those_of_each_group(groups: Estimate) -> None:
     """A feature is lost at the next share that allows for one bad row more in either group."""
     ax = groups.plot_robustness()
-    assert ax.get_xlabel() == "share of bad samples of each group allowed for"
+    assert ax.get_xlabel() == "assumed share of bad samples of each group"
     shares, left = curve(ax).T
     last = groups.max_contamination
     for share, number in zip(shares, left, strict=True):

@@ -75,7 +75,7 @@ def test_between_two_groups_suspects_look_like_the_other(groups: Estimate) -> No
     ax = replace(groups, rows=replace(groups.rows, suspects=np.array([45, 5]))).plot_rows()
     np.testing.assert_allclose(marks(ax, "^"), np.column_stack(([45, 5], groups.rows.scores[[45, 5]])))
     assert {text.get_text() for text in ax.texts} == {"45", "5"}
-    assert " ".join(ax.get_title().split()) == "2 of 80 rows look like the other group (b and a)"
+    assert " ".join(ax.get_title().split()) == "2 of 80 samples look like the other group (b and a)"
 
 
 def test_rows_of_neither_group_are_not_drawn(groups: Estimate) -> None:
@@ -96,15 +96,15 @@ def test_a_loaded_estimate_shows_numbers(made: Estimate, tmp_path: Path) -> None
 
 
 def test_says_why_rows_were_not_judged(paper: Estimate, made: Estimate) -> None:
-    def said(estimate: Estimate) -> str:
+    def said(estimate: Estimate, unit: str = "row") -> str:
         ax = estimate.plot_rows()
-        assert ax.get_xlabel() == "row, in the order of the data"
+        assert ax.get_xlabel() == f"{unit}, in the order of the data"
         return " ".join(ax.texts[0].get_text().split())
 
     assert said(paper) == "rows were not judged: screening was off"
     assert said(replace(made, rows=None)) == "rows were not judged: the rows were not at hand"
     few = sparse_mean(np.random.default_rng(0).standard_normal((60, 2)), random_state=0)
-    assert "where there are 2 features" in said(few)
+    assert "where there are 2 features" in said(few, "sample")
 
 
 def test_many_rows_are_counted_in_cells(made: Estimate) -> None:

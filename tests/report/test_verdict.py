@@ -106,7 +106,7 @@ def test_kinds_of_suspects_are_told_apart(clean: Estimate) -> None:
     assert assumed == "This holds even if the 2 suspicious rows below are wrong."
     assert rows == (
         "Suspicious rows: 0, 1 (counted from 0) — they deviate in the same direction, mainly in features 7, 3. "
-        "Unusual row: 3 (11, 12, …) (counted from 0) — it is far off in a few features. "
+        "Unusual row: 3 (in 11, 12, …) (counted from 0) — it is far off in a few features. "
         "Unusual row: 2 (counted from 0) — it is large in most features and was kept."
     )
     _, assumed, _, rows = lines(judged(clean, (LARGE,) * 5))
@@ -122,7 +122,7 @@ def test_more_that_look_bad_than_are_allowed_for_are_not_hidden(clean: Estimate)
     assert lines(capped)[1] == ("This assumes that at most 4 of the 600 rows are wrong, although more look suspicious.")
     none = replace(some, plan=replace(some.plan, bad_rows=0))
     assert lines(none)[1] == "This assumes that no row is wrong, although more look suspicious."
-    assert "More look bad." in " ".join(guarantees_of(wording_of(capped)).assumed)
+    assert "More look suspicious." in " ".join(guarantees_of(wording_of(capped)).assumed)
 
 
 def test_rows_that_were_not_screened_are_said_to_be_so() -> None:
@@ -136,7 +136,7 @@ def test_the_papers_rule_claims_nothing() -> None:
     estimate = SparseMean.paper(contamination=0.05, random_state=0).fit(CLEAN).result_
     assert lines(estimate) == [
         "2 of 100 features were selected (1 above, 1 below) by the paper’s rule, which has no error rate.",
-        "Holm’s rule, which has one, would select 1 of them with 30 wrong rows.",
+        "Holm’s rule, which has one, would select 1 of them even if any 30 of the 600 rows are wrong.",
     ]
 
 
@@ -233,12 +233,14 @@ def test_where_nothing_is_possible_the_note_says_what_is_needed() -> None:
 
 def test_after_looking_only_what_is_proved_is_promised(clean: Estimate) -> None:
     said = " ".join(guarantees_of(wording_of(clean)).guaranteed).replace("\N{NO-BREAK SPACE}", " ")
-    assert "With probability at most 5 % both happen: no more rows are bad than were allowed for by looking" in said
+    assert "With probability at most 5 % both happen: no more rows are bad than were assumed after looking" in said
     assert "It is the probability of both together, not of the second given the first." in said
     assert terms(wording_of(clean))["worst"] == percent(0.05 * harmonic(100))
-    assert "Of the intervals of the selected features at most 25.9 % are expected to miss" in said
+    alone = percent(0.05 * clean.support.size / 100).replace("\N{NO-BREAK SPACE}", " ")
+    assert f"95 % intervals, widened for selection: each one misses with probability at most {alone}" in said
+    assert "at most 25.9 % is proved, level·(1 + 1/2 + … + 1/d)" in said
     assert "not a single selected feature is false" not in said
-    assert "That all bad rows look bad" in " ".join(guarantees_of(wording_of(clean)).not_guaranteed)
+    assert "That all bad rows are detected" in " ".join(guarantees_of(wording_of(clean)).not_guaranteed)
     hochberg = sparse_mean(CLEAN, selection="fdr")
     assert "at most 25.9\N{NO-BREAK SPACE}% of the selected features are false" in " ".join(
         guarantees_of(wording_of(hochberg)).guaranteed

@@ -26,7 +26,7 @@ SHOPPED = 0.23
 
 SAME = (
     "A feature that does not differ has the same distribution in both groups, of any form. A difference in spread "
-    "alone breaks this too, and may be found."
+    "alone breaks this too, and may be noticed."
 )
 """Which features of two groups count as false."""
 SHIFTED = (
