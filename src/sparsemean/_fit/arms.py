@@ -64,7 +64,8 @@ class Users:
 
     def names_of(self, users: IntArray) -> list[object]:
         """Return what some of them are called, or the numbers of their rows."""
-        return (self.row if self.called is None else self.called[self.row])[users].tolist()
+        rows = self.row[users]
+        return list(rows if self.called is None else self.called[rows])
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -98,17 +99,17 @@ def moments(users: Users, group: IntArray, number: int) -> FloatArray:
     """
 
     def sums(x: FloatArray) -> FloatArray:
-        return np.bincount(group, x, minlength=number + 1)[:number]
+        return np.asarray(np.bincount(group, x, minlength=number + 1)[:number], dtype=np.float64)
 
     def of(x: FloatArray) -> FloatArray:
         gaps = np.isnan(x) if np.isnan(x.sum()) else None
-        n, x = sums(np.ones(x.size) if gaps is None else ~gaps), x if gaps is None else np.where(gaps, 0.0, x)
+        n, x = (every, x) if gaps is None else (sums(~gaps), np.where(gaps, 0.0, x))
         mean = sums(x) / n
         off = x - np.append(mean, 0.0)[group]
         off = off if gaps is None else np.where(gaps, 0.0, off)
         return np.stack((n, mean, sums(off * off) / (n - 1) / n))
 
-    found = []
+    found, every = [], sums(np.ones(group.size))
     with np.errstate(invalid="ignore", divide="ignore"):
         for top, bottom in users.totals.transpose(2, 0, 1):
             below = of(bottom)[1]
@@ -221,7 +222,7 @@ def certify(
     for missing, those in (("omit", tested & gaps), ("raise", tested & ~gaps)):  # where bad users may have been gaps
         if (at := np.flatnonzero(those)).size:
             own = replace(question, missing=missing, level=question.level * at.size / np.count_nonzero(tested))
-            table = Table(Dense(np.asfortranarray(values[:, at])), as_names([users.metrics[j] for j in at]))
+            table = Table(Dense(values if at.size == d else values.T[at].T), as_names([users.metrics[j] for j in at]))
             parts.append((at, decide_all(Design(table, classes, users.arm, contrasts, own, n_jobs=n_jobs))))
     ratio = np.arange(d) >= len(users.names)
 
@@ -246,8 +247,8 @@ def certify(
         return [bad_rows(int(n), share) for n in sizes]
 
     named = question.shares and [bad_rows(int(n), question.shares[k > 0]) for k, n in enumerate(sizes)]
-    own = decided(named or np.minimum(bad, (MOST_ALLOWED * sizes).astype(np.intp)).tolist())
-    return Certified(own[0], own[1], own[2], {s: int(np.count_nonzero(decided(at_share(s))[0])) for s in USUAL})
+    told = decided(named or np.minimum(bad, (MOST_ALLOWED * sizes).astype(np.intp)).tolist())
+    return Certified(told[0], told[1], told[2], {s: int(np.count_nonzero(decided(at_share(s))[0])) for s in USUAL})
 
 
 def adjusted(users: Users, kept: IntArray) -> tuple[Users, list[str]]:

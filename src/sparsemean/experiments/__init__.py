@@ -8,7 +8,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -304,7 +304,7 @@ def metrics(
     revenue     5.24      5.73            9.3%       [-2.4%, 22%]  0.123
     """
     get = require("tea_tasting", extra="tea-tasting", purpose="a metric for tea-tasting").get_config
-    named = {columns: columns} if isinstance(columns, str) else columns
+    named: Any = {columns: columns} if isinstance(columns, str) else columns
     if not isinstance(named, Mapping):
         named = {column: column for column in named} if isinstance(named, Iterable) else {}
     own, before = tuple(dict.fromkeys(named.values())), dict(covariates or {})

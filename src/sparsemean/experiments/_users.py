@@ -150,8 +150,9 @@ def users_of(
         said += told
 
     def taken(columns: Sequence[str]) -> FloatArray:
-        own = values[np.ix_(rows, np.array([names.index(name) for name in columns], dtype=np.intp))]
-        return np.asfortranarray(np.where(np.isinf(own), np.nan, own) if np.isinf(high).any() else own)
+        own = values if list(columns) == names else values.T[[names.index(name) for name in columns]].T
+        own = own if rows.size == len(own) else np.take(own.T, rows, axis=1).T
+        return np.where(np.isinf(own), np.nan, own) if np.isinf(high).any() else own
 
     own, at = taken(chosen), dict(zip(chosen, range(len(chosen)), strict=True))
     if gaps := int(np.isnan(own).any(axis=0).sum()):
@@ -349,28 +350,31 @@ def find_clumps(values: FloatArray) -> tuple[list[Clump], dict[str, IntArray]]:
     (100, 99, [0, 1, 2])
     """
     (n, d), rng = values.shape, np.random.default_rng(0)
-    left, windows = values[some_rows(n, 1, values=SAMPLED)], list[Window]()
+    some = some_rows(n, 1, values=SAMPLED)
+    sample = left = values[some] if isinstance(some, slice) else np.take(values.T, some, axis=1).T
+    windows = list[Window]()
     caught, held = np.zeros(n, dtype=bool), np.zeros((0, n), dtype=bool)
     for _ in range(ROUNDS):  # looked for again among the users who are left
         ends = [window_of(np.ascontiguousarray(left[:, j]), ERROR / d, rng) for j in range(d)]
         look = [Window(j, *both) for j, both in enumerate(ends) if both is not None]
-        some, _ = _caught(left, look)
-        if np.count_nonzero(some) < LEAST:
+        seen, _ = _caught(left, look)
+        if np.count_nonzero(seen) < LEAST:
             break
         also, inside = _caught(values, look)
-        left, windows, caught, held = left[~some], windows + look, caught | also, np.concatenate((held, inside))
-    unusual = dict[str, list[int]]()
+        left, windows, caught, held = left[~seen], windows + look, caught | also, np.concatenate((held, inside))
+    unusual: dict[str, list[int]] = {}
     clumps, columns = _parted(np.flatnonzero(caught), windows, held), screening_columns(values.shape)
     with np.errstate(over="ignore", invalid="ignore"):
-        middle = medians(values[some_rows(n, 1, values=SAMPLED)][:, columns])
-        judged = score_rows(values[:, columns] - middle, features=columns)
+        away = values.T[columns].T  # a copy
+        away -= medians(sample[:, columns])
+        judged = score_rows(away, features=columns)
     for row, kind, why in zip(judged.suspects.tolist(), judged.kinds, judged.reasons, strict=True):
         if caught[row]:
             continue
         if kind != TOGETHER:
             unusual.setdefault(kind, []).append(row)
-        elif own := next((users for users, metrics in clumps if 2 * len({*why} & {*metrics}) >= len(why)), None):
-            own.append(row)
+        elif alike := next((users for users, metrics in clumps if 2 * len({*why} & {*metrics}) >= len(why)), None):
+            alike.append(row)
         else:  # few, and no rest of many
             clumps.append(([row], list(why)))
     clumps.sort(key=lambda clump: (-len(clump[0]), clump[0]))
