@@ -317,7 +317,7 @@ def test_what_is_no_metric_is_set_aside_with_a_note() -> None:
     for part in (
         "2 columns that hold no numbers set aside: country, seen", "1 column numbers of users or rows set aside: account_id",
         "1 column without a value set aside: empty", "1 column with one value only set aside: constant",
-        "2 metrics with gaps", "2 rows without an arm left out", "old_pre set aside: from before the experiment",
+        "2 metrics with gaps", "2 rows without an arm left out", "1 column from before the experiment, of no metric, set aside: old_pre",
         "'control' was taken for the control by its name",
     ):  # fmt: skip
         assert part in said
@@ -539,7 +539,7 @@ def test_it_draws_lifts(shop: Any) -> None:
 
 
 def test_the_command_writes_it_and_prints_it(shop: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    card, table, _ = shop
+    _, table, _ = shop
     table.assign(note="x").to_csv(tmp_path / "users.csv", index=False)
     page, marked = tmp_path / "card.html", tmp_path / "card.md"
     expect(

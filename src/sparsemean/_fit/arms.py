@@ -45,7 +45,9 @@ class Users:
     arm: IntArray
     """Numbers among ``arms``, of which the first is the control."""
     arms: tuple[str, ...]
-    called: Labels
+    row: IntArray
+    """Where each of them is in the table, and what ``called`` there."""
+    called: Labels | None = None
     before: tuple[Table, ...] = ()
     """Of one stretch of time before, or of an earlier and a later one."""
     ratios: tuple[str, ...] = ()
@@ -59,6 +61,11 @@ class Users:
     def metrics(self) -> tuple[str, ...]:
         """Names of metrics and ratios."""
         return (*self.names, *self.ratios)
+
+    def names_of(self, users: IntArray) -> list[object]:
+        """Return what some of them are called, or the numbers of their rows."""
+        rows = self.row[users]
+        return list(rows if self.called is None else self.called[rows])
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -84,24 +91,32 @@ class Comparison:
     """The logarithm of the ratio, its standard error and degrees of freedom."""
 
 
-def moments(users: Users, rows: IntArray) -> FloatArray:
-    """Return (3, metrics): how many values some users have, their mean and its squared error.
+def moments(users: Users, group: IntArray, number: int) -> FloatArray:
+    """Return (groups, 3, metrics): how many values users of each group have, their mean and its squared error.
 
-    A ratio of totals is the mean of R + (x − R·y)/ȳ with R = x̄/ȳ, up to terms of order 1/n (the delta method).
+    A ratio of totals is the mean of R + (x − R·y)/ȳ with R = x̄/ȳ, up to terms of order 1/n (the delta method). Those of
+    no group have the ``number`` of groups.
     """
-    values = users.values[rows]
-    if users.ratios:
-        top, bottom = users.totals[:, rows]
-        mean = np.nanmean(bottom, axis=0)
-        ratio = np.nanmean(top, axis=0) / mean
-        values = np.concatenate((values, ratio + (top - ratio * bottom) / mean), axis=1)
-    out = np.empty((3, values.shape[1]))
-    for k, x in enumerate(values.T):
-        x = x if np.isfinite(x.sum()) else x[~np.isnan(x)]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            mean = x.mean() if x.size else np.nan
-            out[:, k] = x.size, mean, np.square(x - mean).sum() / (x.size - 1) / x.size if x.size > 1 else np.nan
-    return out
+
+    def sums(x: FloatArray) -> FloatArray:
+        return np.asarray(np.bincount(group, x, minlength=number + 1)[:number], dtype=np.float64)
+
+    def of(x: FloatArray) -> FloatArray:
+        gaps = np.isnan(x) if np.isnan(x.sum()) else None
+        n, x = (every, x) if gaps is None else (sums(~gaps), np.where(gaps, 0.0, x))
+        mean = sums(x) / n
+        off = x - np.append(mean, 0.0)[group]
+        off = off if gaps is None else np.where(gaps, 0.0, off)
+        return np.stack((n, mean, sums(off * off) / (n - 1) / n))
+
+    found, every = [], sums(np.ones(group.size))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        for top, bottom in users.totals.transpose(2, 0, 1):
+            below = of(bottom)[1]
+            ratio = of(top)[1] / below
+            ratio, below = (np.append(each, np.nan)[group] for each in (ratio, below))
+            found.append(of(ratio + (top - ratio * bottom) / below))
+        return np.stack([*(of(x) for x in users.values.T), *found], axis=2)  # (3, groups, metrics)
 
 
 def compared(control: FloatArray, treatment: FloatArray, level: float, side: Side = Side.BOTH) -> Comparison:
@@ -130,7 +145,10 @@ def compared(control: FloatArray, treatment: FloatArray, level: float, side: Sid
 
 def effects_of(users: Users, rows: IntArray, level: float, side: Side = Side.BOTH) -> list[Comparison]:
     """Compare each arm of some users with the control."""
-    control, *others = (moments(users, rows[users.arm[rows] == arm]) for arm in range(len(users.arms)))
+    group = np.full(users.arm.size, len(users.arms))
+    group[rows] = users.arm[rows]
+    with np.errstate(invalid="ignore"):
+        control, *others = moments(users, group, len(users.arms)).transpose(1, 0, 2)
     return [compared(control, other, level, side) for other in others]
 
 
@@ -204,7 +222,7 @@ def certify(
     for missing, those in (("omit", tested & gaps), ("raise", tested & ~gaps)):  # where bad users may have been gaps
         if (at := np.flatnonzero(those)).size:
             own = replace(question, missing=missing, level=question.level * at.size / np.count_nonzero(tested))
-            table = Table(Dense(np.asfortranarray(values[:, at])), as_names([users.metrics[j] for j in at]))
+            table = Table(Dense(values if at.size == d else values.T[at].T), as_names([users.metrics[j] for j in at]))
             parts.append((at, decide_all(Design(table, classes, users.arm, contrasts, own, n_jobs=n_jobs))))
     ratio = np.arange(d) >= len(users.names)
 
@@ -229,8 +247,8 @@ def certify(
         return [bad_rows(int(n), share) for n in sizes]
 
     named = question.shares and [bad_rows(int(n), question.shares[k > 0]) for k, n in enumerate(sizes)]
-    own = decided(named or np.minimum(bad, (MOST_ALLOWED * sizes).astype(np.intp)).tolist())
-    return Certified(own[0], own[1], own[2], {s: int(np.count_nonzero(decided(at_share(s))[0])) for s in USUAL})
+    told = decided(named or np.minimum(bad, (MOST_ALLOWED * sizes).astype(np.intp)).tolist())
+    return Certified(told[0], told[1], told[2], {s: int(np.count_nonzero(decided(at_share(s))[0])) for s in USUAL})
 
 
 def adjusted(users: Users, kept: IntArray) -> tuple[Users, list[str]]:

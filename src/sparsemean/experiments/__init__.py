@@ -8,12 +8,13 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from sparsemean._fit import arms
 from sparsemean._fit.arms import Users
+from sparsemean._stats.arrays import some_rows
 from sparsemean._stats.planning import check_question
 from sparsemean._util.checks import list_names, pluralize
 from sparsemean._util.plans import Question
@@ -33,6 +34,8 @@ __all__ = ["RobustDifference", "RobustDifferenceResult", "Scorecard", "analyze",
 Shares: TypeAlias = Mapping[str, float] | Sequence[float] | None
 ROLES, WORDS = ("primary", "guardrail", "metric"), ("broken", "up", "down", "flat", "unclear", "held")
 """In the order of the table."""
+TOLD_BY = 10_000
+"""Users who tell what is usual."""
 MISMATCH = 0.001
 """The p-value below which the sizes of the arms are not as planned."""
 ARM, EARLIER = "\u2063arm", "\u2063before"
@@ -165,7 +168,7 @@ def _card(
     out = [clump.users for k, clump in enumerate(clumps, 1) if k not in keep]
     bots = np.concatenate([np.empty(0, dtype=np.intp), *out])
     everyone = np.arange(users.arm.size)
-    kept = np.setdiff1d(everyone, bots)
+    kept = np.delete(everyone, bots)
     if (np.bincount(users.arm[kept], minlength=len(users.arms)) < arms.FEWEST).any():
         rule = f"have {arms.FEWEST} users or more in each arm, suspected bots aside"
         raise InputError("arm", rule, list_names([f"{arm}: {n}" for arm, n in users.sizes.items()]))
@@ -220,7 +223,8 @@ def _clumps(users: Users, clumps: Sequence[Clump], keep: Sequence[int]) -> pd.Da
     import pandas as pd
 
     lines, out = [], np.concatenate([np.empty(0, dtype=np.intp), *(clump.users for clump in clumps)])
-    others = np.setdiff1d(np.arange(users.arm.size), out)
+    others = np.delete(np.arange(users.arm.size), out)
+    others = others[some_rows(others.size, 1, values=TOLD_BY)]
     for k, clump in enumerate(clumps, 1):
         do, usual = (np.nanmedian(users.values[np.ix_(rows, clump.metrics)], axis=0) for rows in (clump.users, others))
         by_arm = np.bincount(users.arm[clump.users], minlength=len(users.arms)).tolist()
@@ -229,7 +233,7 @@ def _clumps(users: Users, clumps: Sequence[Clump], keep: Sequence[int]) -> pd.Da
             "clump": k, "users": clump.users.size, **own,
             "metrics": ", ".join(users.names[j] for j in clump.metrics), "do": ", ".join(map(words.number, do)),
             "others": ", ".join(map(words.number, usual)), "kept": k in keep,
-            "names": list_names(users.called[clump.users]),
+            "names": list_names(users.names_of(clump.users)),
         })  # fmt: skip
     return pd.DataFrame(lines)
 
@@ -244,7 +248,7 @@ def _suspects(
     parts += [(rows, 0, kind) for kind, rows in unusual.items()]
     frames = [
         pd.DataFrame({
-            "user": users.called[rows], "arm": np.array(users.arms, dtype=object)[users.arm[rows]], "clump": k,
+            "user": users.names_of(rows), "arm": np.array(users.arms, dtype=object)[users.arm[rows]], "clump": k,
             "kind": kind,
         })
         for rows, k, kind in parts
@@ -300,7 +304,7 @@ def metrics(
     revenue     5.24      5.73            9.3%       [-2.4%, 22%]  0.123
     """
     get = require("tea_tasting", extra="tea-tasting", purpose="a metric for tea-tasting").get_config
-    named = {columns: columns} if isinstance(columns, str) else columns
+    named: Any = {columns: columns} if isinstance(columns, str) else columns
     if not isinstance(named, Mapping):
         named = {column: column for column in named} if isinstance(named, Iterable) else {}
     own, before = tuple(dict.fromkeys(named.values())), dict(covariates or {})

@@ -248,10 +248,9 @@ class Scorecard:
             if target.suffix == ".csv":
                 write_csv(self.table, temporary)
                 return
-            text = {
-                ".md": self.to_markdown,
-                ".json": lambda: json.dumps(self.to_dict(), indent=1, ensure_ascii=False),
-            }.get(target.suffix, lambda: self.to_html(title))()
+            text = self.to_markdown() if target.suffix == ".md" else self.to_html(title)
+            if target.suffix == ".json":
+                text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
             temporary.write_bytes(text.encode("utf-8", errors="replace"))
 
     def plot(self, arm: str | None = None, ax: Axes | None = None) -> Axes:

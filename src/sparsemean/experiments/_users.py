@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,9 +28,6 @@ from sparsemean._util.checks import is_missing, list_names, pluralize
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError, require, restored, together
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 CONTROLS = ("control", "ctrl", "baseline", "placebo", "off", "a")
 """Arms that are taken for the control by their names, in this order."""
 COLUMNS = {"--group": "arm", "--id": "user", "--strata": "by", "--pairs": "day"}
@@ -38,6 +35,8 @@ COLUMNS = {"--group": "arm", "--id": "user", "--strata": "by", "--pairs": "day"}
 OPTION = re.compile("|".join(COLUMNS))
 DATABASES = (".duckdb", ".ddb")
 MOST_ARMS = 20
+NUMERIC = ("boolean", "decimal", "integer", "floating", "mixed-integer-float")
+"""Kinds of objects that are numbers."""
 
 
 # Reading.
@@ -45,16 +44,12 @@ MOST_ARMS = 20
 
 def read(table: object, *, arm: str, user: str | None, by: str | None, day: str | None, sure: bool) -> Table:
     """Read a file or a data frame; where nobody is ``sure`` of the column with the users, there may be none."""
-    if isinstance(table, Table):
-        return table
-    if not isinstance(table, (str, Path)):
-        return _of_frame(table, arm, user, by, day, sure)
-    path = Path(table)
-    if path.suffix.lower() in DATABASES:
-        return _of_frame(_database(path), arm, user, by, day, sure)
-    wanted = ReadOptions(
-        id=user, group=arm, strata=() if by is None else (by,), pairs=day, drop_text=True, drop_empty=True
-    )
+    path = Path(table) if isinstance(table, (str, Path)) else Path()
+    if not path.name or path.suffix.lower() in DATABASES:
+        named = {"arm": arm, "user": user, "by": by, "day": day}
+        return _of_frame(_database(path) if path.name else table, named, sure=sure)
+    of_rows = {"id": user, "group": arm, "strata": () if by is None else (by,), "pairs": day}
+    wanted = ReadOptions(**of_rows, drop_text=True, drop_empty=True)  # type: ignore[arg-type]
     try:
         return open_file(path, wanted)
     except InputError as error:
@@ -63,12 +58,12 @@ def read(table: object, *, arm: str, user: str | None, by: str | None, day: str 
             if "\n" not in said:
                 return open_file(path, replace(wanted, id=None))
             said = said.partition("\n")[2]
-        said = said.partition("; if samples are columns")[0]
-        raise restored(COLUMNS.get(error.argument, error.argument), OPTION.sub(lambda o: COLUMNS[o[0]], said)) from None
+        said = OPTION.sub(lambda option: COLUMNS[option[0]], said.partition("; if samples are columns")[0])
+        raise restored(COLUMNS.get(error.argument, error.argument), said) from None
 
 
-def _database(path: Path) -> pd.DataFrame:
-    """Return the only table of a database of DuckDB's."""
+def _database(path: Path) -> Any:
+    """Return the only table of a database of DuckDB's, as one of Arrow's."""
     duckdb = require("duckdb", extra="tea-tasting", purpose="reading a database")
     if not path.is_file():
         raise InputError("FILE", "be an existing file", repr(str(path)), "check the path")
@@ -77,128 +72,104 @@ def _database(path: Path) -> pd.DataFrame:
         if len(names) != 1:
             advice = "pass duckdb.connect(FILE).table(NAME) to experiments.analyze, or write the table as .parquet"
             raise InputError("FILE", "hold one table", list_names(names) or "none", advice)
-        frame: pd.DataFrame = connection.table(names[0]).df()
-    return frame
+        return connection.table(names[0]).to_arrow_table()
 
 
-def _as_pandas(table: Any) -> pd.DataFrame:
-    """Return a data frame of any kind as one of pandas'."""
-    import pandas as pd
-
-    if isinstance(table, pd.DataFrame):
-        return table
-    if hasattr(table, "collect_schema"):  # polars
-        table = table.collect() if hasattr(table, "collect") else table
-        return pd.DataFrame({name: table[name].to_numpy() for name in table.columns})
-    convert = next((getattr(table, name) for name in ("to_pandas", "df") if hasattr(table, name)), None)
-    if convert is None:
-        advice = "pass a path, or a data frame of pandas, polars or Arrow"
-        raise InputError("table", "be a file or a data frame", type(table).__name__, advice)
-    frame: pd.DataFrame = convert()  # of Arrow or Ibis; of DuckDB
-    return frame
-
-
-def _of_frame(table: object, arm: str, user: str | None, by: str | None, day: str | None, sure: bool) -> Table:
-    """Tell the columns of a data frame apart: numbers are metrics, text is set aside."""
+def _of_frame(table: Any, named: Mapping[str, str | None], *, sure: bool) -> Table:
+    """Tell the columns of a data frame of any kind apart: numbers are metrics, text is set aside."""
     from pandas.api.types import infer_dtype
 
-    frame = _as_pandas(table)
-    frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
-    user = None if user not in frame and not sure else user
-    wanted = {"arm": arm, "user": user, "by": by, "day": day}
-    faults = [
-        InputError(option, "name a column of the table", repr(name), f"it has {list_names(list(frame.columns))}")
-        for option, name in wanted.items()
-        if name is not None and name not in frame
-    ]
+    for convert in ("to_arrow_table", "to_pyarrow", "collect"):  # of DuckDB, of Ibis, of polars
+        table = getattr(table, convert)() if hasattr(table, convert) else table
+    names = getattr(table, "column_names", None) or list(getattr(table, "columns", ()))
+    if not names:
+        advice = "pass a path, or a data frame of pandas, polars or Arrow"
+        raise InputError("table", "be a file or a data frame", type(table).__name__, advice)
+    columns = {str(name): np.asarray(table[name].to_numpy()) for name in names}
+    named = {option: name for option, name in named.items() if name in columns or option != "user" or sure}
+    known = f"it has {list_names(list(columns))}"
+    faults = [InputError(option, "name a column of the table", repr(name), known)
+              for option, name in named.items() if name is not None and name not in columns]  # fmt: skip
     if faults:
         raise together(faults)
-    kinds = ("boolean", "decimal", "integer", "floating", "mixed-integer-float")
-    own = [name for name in frame.columns if name not in wanted.values()]
-    numeric = [name for name in own if frame[name].dtype.kind in "iufb" or infer_dtype(frame[name]) in kinds]
-    text = [name for name in own if name not in numeric]
-    notes = (f"{pluralize(len(text), 'column')} that hold no numbers set aside: {list_names(text)}",) if text else ()
-    values = np.empty((len(frame), len(numeric)), order="F")
+    labels = {option: columns.pop(name) for option, name in named.items() if name is not None and name in columns}
+    numeric = [n for n, x in columns.items() if x.dtype.kind in "iufb" or infer_dtype(x, skipna=True) in NUMERIC]
+    text = [name for name in columns if name not in numeric]
+    values = np.empty((len(labels["arm"]), len(numeric)), order="F")
     for k, name in enumerate(numeric):
-        values[:, k] = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
-    labels = {name: frame[name].to_numpy(dtype=object) for name in wanted.values() if name is not None}
+        x = columns[name]
+        values[:, k] = x if x.dtype.kind != "O" else [np.nan if is_missing(one) else float(one) for one in x]
     return Table(
-        Dense(values), as_names(numeric), notes, row_names=None if user is None else as_names(labels[user]),
-        groups=labels[arm], columns={at: labels[name] for at, name in (("strata", by), ("pairs", day)) if name},
+        Dense(values) if numeric else Dense(np.full((len(values), 1), np.nan)), as_names(numeric or ["none"]),
+        (f"{pluralize(len(text), 'column')} that hold no numbers set aside: {list_names(text)}",) if text else (),
+        row_names=as_names(labels["user"]) if "user" in labels else None, groups=labels["arm"],
+        columns={at: labels[option] for at, option in (("strata", "by"), ("pairs", "day")) if option in labels},
     )  # fmt: skip
 
 
 def users_of(
-    table: Table,
-    *,
-    control: object,
-    metrics: Sequence[str] | None,
-    ratios: Mapping[str, tuple[str, str]],
-    pre: str | tuple[str, ...],
-    events: bool,
-) -> Users:
+    table: Table, *, control: object, metrics: Sequence[str] | None, ratios: Mapping[str, tuple[str, str]],
+    pre: str | tuple[str, ...], events: bool,
+) -> Users:  # fmt: skip
     """Return who is compared, and what of them; what is set aside is said."""
+    import pandas as pd
+
     assert table.groups is not None
     assert table.feature_names is not None
     values, names = np.asarray(table.values, dtype=np.float64), table.feature_names.tolist()
-    said = [note for note in table.notes if "looks like the number of a row" not in note]
-    parts = dict.fromkeys(column for pair in ratios.values() for column in pair)
+    parts = [column for pair in ratios.values() for column in pair]
     if unknown := [name for name in (*(metrics or ()), *parts) if name not in names and name not in ratios]:
         raise InputError("metrics", f"be of the columns {list_names(names)}", list_names(unknown), "check the spelling")
+    low, high = np.fmin.reduce(values), np.fmax.reduce(values)
+    aside = {
+        "numbers of users or rows": [] if metrics else row_numbers(names, values),
+        "without a value": [name for name, least in zip(names, low, strict=True) if np.isnan(least)],
+        "with one value only": [name for name, *ends in zip(names, low, high, strict=True) if ends[0] == ends[1]],
+    }
     ends = [end for end in ([pre] if isinstance(pre, str) else pre) if end]
     before = [{n.removesuffix(end): k for k, n in enumerate(names) if n.endswith(end) and n != end} for end in ends]
     earlier = {names[k]: name for of in before for name, k in of.items()}
-    ids = [] if metrics else row_numbers(names, values)
-    empty = values.shape[0] - np.isnan(values).sum(axis=0) < 1
-    with np.errstate(invalid="ignore"):
-        same = ~empty & (np.nanmin(np.where(empty, 0, values), 0) == np.nanmax(np.where(empty, 0, values), 0))
-    aside = {
-        "numbers of users or rows": ids,
-        "without a value": [name for name, none in zip(names, empty.tolist(), strict=True) if none],
-        "with one value only": [name for name, one in zip(names, same.tolist(), strict=True) if one],
-    }
-    chosen = [name for name in (metrics or names) if name not in earlier and name not in ratios]
-    out = {name for reason, those in aside.items() for name in those if name in chosen and name not in parts}
-    for reason, those in aside.items():
-        if listed := [name for name in those if name in out]:
-            said.append(f"{pluralize(len(listed), 'column')} {reason} set aside: {list_names(listed)}")
-    chosen = [name for name in (*chosen, *(part for part in parts if part not in chosen)) if name not in out]
+    aside["from before the experiment, of no metric,"] = [n for n, of in earlier.items() if of not in names]
+    wanted = [name for name in dict.fromkeys((*(metrics or names), *parts)) if name not in ratios]
+    out = {name for those in aside.values() for name in those} - {*parts}
+    chosen = [name for name in wanted if name not in out and name not in earlier]
     if not chosen:
-        raise InputError("table", "have a column of numbers that differ", list_names(names) or "none")
-    if lone := [name for name, of in earlier.items() if of not in chosen and not metrics]:
-        said.append(f"{list_names(sorted(lone))} set aside: from before the experiment, of no metric")
-    there = np.array([not is_missing(label) and str(label).strip() != "" for label in table.groups], dtype=bool)
-    if not there.all():
-        said.append(f"{pluralize(int((~there).sum()), 'row')} without an arm left out")
-    rows, labels = np.flatnonzero(there), np.array([str(label) for label in table.groups], dtype=object)
-    called = as_names(range(len(values))) if table.row_names is None else table.row_names
+        raise InputError("table", "have a column of numbers that differ", list_names(names))
+    said = [note for note in table.notes if "looks like the number of a row" not in note]
+    said += [f"{pluralize(len(those), 'column')} {why} set aside: {list_names(those)}"
+             for why, every in aside.items() if (those := [name for name in every if name in wanted])]  # fmt: skip
+
+    code, found = pd.factorize(np.asarray(table.groups, dtype=object))
+    labels = [str(label).strip() for label in found]
+    arms, note = _arms(sorted({*labels} - {""}), control)
+    arm = np.array([*(arms.index(label) if label else -1 for label in labels), -1])[code]
+    rows = np.flatnonzero(arm >= 0)
+    said += [f"{pluralize(arm.size - rows.size, 'row')} without an arm left out"] if rows.size < arm.size else []
     if table.row_names is not None:
-        values, rows, note = _of_users(values, rows, labels, called, events=events)
-        said += note
-    arms, note = _arms(labels[rows], control)
-    places = [names.index(name) for name in chosen]
-    own = values[np.ix_(rows, places)] if rows.size < len(values) else values[:, places]
-    own = np.asfortranarray(np.where(np.isinf(own), np.nan, own))
+        values, rows, told = _of_users(values, rows, arm, table.row_names, events=events)
+        said += told
+
+    def taken(columns: Sequence[str]) -> FloatArray:
+        own = values if list(columns) == names else values.T[[names.index(name) for name in columns]].T
+        own = own if rows.size == len(own) else np.take(own.T, rows, axis=1).T
+        return np.where(np.isinf(own), np.nan, own) if np.isinf(high).any() else own
+
+    own, at = taken(chosen), dict(zip(chosen, range(len(chosen)), strict=True))
     if gaps := int(np.isnan(own).any(axis=0).sum()):
         said.append(f"{pluralize(gaps, 'metric')} with gaps: users without a value are left out of it, in every arm")
     known = [name for name in chosen if before and all(name in of for of in before)]
-    stretches = [
-        Table(Dense(values[np.ix_(rows, np.array([of[n] for n in known]))]), as_names(known)) for of in before if known
-    ]
-    of_rows = {at: labels.astype(object)[rows] for at, labels in table.columns.items()}
-    segment, day = of_rows.get("strata"), of_rows.get("pairs")
-    totals = np.stack([own[:, [chosen.index(pair[side]) for pair in ratios.values()]] for side in (0, 1)])
+    stretches = [Table(Dense(taken([f"{name}{end}" for name in known])), as_names(known)) for end in ends if known]
+    totals = np.stack([own[:, [at[pair[side]] for pair in ratios.values()]] for side in (0, 1)])
     totals[:, np.isnan(totals).any(axis=0)] = np.nan
+    of_rows = {option: given.astype(object)[rows] for option, given in table.columns.items()}
     return Users(
-        own, tuple(chosen), np.array([arms.index(label) for label in labels[rows].tolist()], dtype=np.intp),
-        tuple(arms), called[rows], tuple(stretches),
-        tuple(ratios), totals,
-        segment, day, (*note, *said),
+        own, tuple(chosen), arm[rows], tuple(arms), rows, table.row_names, tuple(stretches), tuple(ratios), totals,
+        of_rows.get("strata"), of_rows.get("pairs"), (*note, *said),
     )  # fmt: skip
 
 
 def _of_users(
-    values: FloatArray, rows: IntArray, labels: Labels, called: Labels, *, events: bool
+    values: FloatArray, rows: IntArray, arm: IntArray, called: Labels, *, events: bool
 ) -> tuple[FloatArray, IntArray, list[str]]:
     """Return values and the rows that count: the first of each user where events are summed; and what to say of it."""
     import pandas as pd
@@ -206,41 +177,31 @@ def _of_users(
     number, names = pd.factorize(called[rows])
     if len(names) == rows.size:
         return values, rows, []
-    first = np.full(len(names), rows.size)
-    np.minimum.at(first, number, np.arange(rows.size))
-    other = labels[rows] != labels[rows[first]][number]
-    both = np.unique(number[other])
+    first = rows[np.flatnonzero(~pd.Series(number).duplicated())]
+    both = np.unique(number[arm[rows] != arm[first][number]])
     if not events:
         more = f", {both.size:,} of them in several arms" if both.size else ""
         return values, rows, [
-            f"{rows.size - len(names):,} rows are of users who are there already{more}: rows of one user depend on "
+            f"{rows.size - first.size:,} rows are of users who are there already{more}: rows of one user depend on "
             "each other, and no interval below holds; --events (events=True) adds them up, else keep one row a user"
         ]  # fmt: skip
-    summed = np.array(values[rows[first]])
-    for column in range(values.shape[1]):
-        x = values[rows, column]
-        has = np.bincount(number, ~np.isnan(x))
-        summed[:, column] = np.where(has > 0, np.bincount(number, np.nan_to_num(x)), np.nan)
-    kept = np.setdiff1d(np.arange(len(names)), both)
-    values = values.copy()
-    values[rows[first]] = summed
-    said = [f"{rows.size:,} rows were added up to {pluralize(len(names), 'user')}"]
+    values, own = values.copy(), values[rows]
+    values[first] = pd.DataFrame(own).groupby(number, sort=False).sum(min_count=1).to_numpy()
+    said = [f"{rows.size:,} rows were added up to {pluralize(first.size, 'user')}"]
     said += [f"{pluralize(both.size, 'user')} in several arms left out"] if both.size else []
-    return values, rows[first[kept]], said
+    return values, np.delete(first, both), said
 
 
-def _arms(labels: Labels, control: object) -> tuple[list[str], list[str]]:
+def _arms(found: list[str], control: object) -> tuple[list[str], list[str]]:
     """Return the arms, the control first, and how it was told if nobody named it."""
-    found = sorted(set(labels.tolist()))
-    if not 2 <= len(found) <= max(2, MOST_ARMS):
+    if not 2 <= len(found) <= MOST_ARMS:
         rule = f"name two arms or more, {MOST_ARMS} at most"
         raise InputError("arm", rule, f"{len(found)}: {list_names(found)}", "name the column with the arms")
     note = []
     if control is None:
-        lower = [label.strip().lower() for label in found]
+        lower = [label.lower() for label in found]
         named = [found[lower.index(name)] for name in CONTROLS if name in lower]
-        control = named[0] if named else found[0]
-        how = "by its name" if named else "as the first in the alphabet"
+        control, how = (named[0], "by its name") if named else (found[0], "as the first in the alphabet")
         note = [f"{control!r} was taken for the control {how}; --control (control=) names another"]
     if str(control) not in found:
         raise InputError("control", f"be one of the arms {list_names(found)}", repr(control), "check the spelling")
@@ -294,12 +255,21 @@ def logarithms(x: FloatArray, rng: np.random.Generator) -> FloatArray:
     some = x[:: 1 + x.size // TIED_AMONG]
     if np.unique(some).size > HALF * some.size:
         return np.asarray(np.log(x))
-    value, at, count = np.unique(x, return_inverse=True, return_counts=True)
+    value, at, count = _distinct(x)
     gap = np.diff(value, prepend=0.0, append=2 * value[-1]) / 2
     whole = np.minimum(gap, 0.5) if (value == np.rint(value)).all() else np.zeros_like(gap)
     wide = np.where(count >= CAPPED, np.stack((gap[:-1], gap[1:])), np.stack((whole[:-1], whole[1:])))
     low, high = np.log(value - wide[0]), np.log(value + wide[1])
     return np.asarray(low[at] + (high - low)[at] * rng.random(x.size))
+
+
+def _distinct(x: FloatArray) -> tuple[FloatArray, IntArray, IntArray]:
+    """Return the different values, which of them each is, and how often they occur; small whole numbers are counted."""
+    if x.max() > x.size or not (x == np.rint(x)).all():
+        return np.unique(x, return_inverse=True, return_counts=True)
+    count = np.bincount(x.astype(np.intp))
+    value = np.flatnonzero(count)
+    return value.astype(np.float64), (np.cumsum(count > 0) - 1)[x.astype(np.intp)], count[value]
 
 
 def window_of(x: FloatArray, error: float, rng: np.random.Generator) -> tuple[float, float] | None:
@@ -349,7 +319,7 @@ def window_of(x: FloatArray, error: float, rng: np.random.Generator) -> tuple[fl
     start, end = below[-1] + 1 if below.size else 0, peak + above[0] - 1 if above.size else inside.size - 1
     low, high = np.exp(first + (crowd + np.array([start, end + width])) * BIN).tolist()
     within = top[(top >= low) & (top <= high)]
-    alike = np.unique(within, return_counts=True)[1].max(initial=0) > HALF * within.size
+    alike = within.size > 0 and _distinct(within)[2].max() > HALF * within.size
     return None if within.size > min(LARGEST * x.size, HALF * positive.size) or alike else (low, high)
 
 
@@ -380,27 +350,31 @@ def find_clumps(values: FloatArray) -> tuple[list[Clump], dict[str, IntArray]]:
     (100, 99, [0, 1, 2])
     """
     (n, d), rng = values.shape, np.random.default_rng(0)
-    left, windows = values[some_rows(n, 1, values=SAMPLED)], list[Window]()
+    some = some_rows(n, 1, values=SAMPLED)
+    sample = left = values[some] if isinstance(some, slice) else np.take(values.T, some, axis=1).T
+    windows = list[Window]()
     caught, held = np.zeros(n, dtype=bool), np.zeros((0, n), dtype=bool)
     for _ in range(ROUNDS):  # looked for again among the users who are left
         ends = [window_of(np.ascontiguousarray(left[:, j]), ERROR / d, rng) for j in range(d)]
         look = [Window(j, *both) for j, both in enumerate(ends) if both is not None]
-        some, _ = _caught(left, look)
-        if np.count_nonzero(some) < LEAST:
+        seen, _ = _caught(left, look)
+        if np.count_nonzero(seen) < LEAST:
             break
         also, inside = _caught(values, look)
-        left, windows, caught, held = left[~some], windows + look, caught | also, np.concatenate((held, inside))
-    unusual = dict[str, list[int]]()
+        left, windows, caught, held = left[~seen], windows + look, caught | also, np.concatenate((held, inside))
+    unusual: dict[str, list[int]] = {}
     clumps, columns = _parted(np.flatnonzero(caught), windows, held), screening_columns(values.shape)
     with np.errstate(over="ignore", invalid="ignore"):
-        judged = score_rows(values[:, columns] - medians(values[:, columns]), features=columns)
+        away = values.T[columns].T  # a copy
+        away -= medians(sample[:, columns])
+        judged = score_rows(away, features=columns)
     for row, kind, why in zip(judged.suspects.tolist(), judged.kinds, judged.reasons, strict=True):
         if caught[row]:
             continue
         if kind != TOGETHER:
             unusual.setdefault(kind, []).append(row)
-        elif own := next((users for users, metrics in clumps if 2 * len({*why} & {*metrics}) >= len(why)), None):
-            own.append(row)
+        elif alike := next((users for users, metrics in clumps if 2 * len({*why} & {*metrics}) >= len(why)), None):
+            alike.append(row)
         else:  # few, and no rest of many
             clumps.append(([row], list(why)))
     clumps.sort(key=lambda clump: (-len(clump[0]), clump[0]))
