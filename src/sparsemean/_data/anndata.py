@@ -108,9 +108,8 @@ def decoded(values: Array) -> Array:
         return values
     if values.dtype.kind not in "SUOT":
         raise TypeError(f"a column of {values.dtype}")
-    out = np.empty(values.size, dtype=object)
-    out[:] = [value.decode() if isinstance(value, bytes) else value for value in values.tolist()]
-    return out
+    texts = (value.decode() if isinstance(value, bytes) else value for value in values.tolist())
+    return np.fromiter(texts, dtype=object)
 
 
 def _masked(values: Array, missing: npt.NDArray[np.bool_]) -> Array:

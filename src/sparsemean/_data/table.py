@@ -397,9 +397,7 @@ def without_empty(table: Table) -> Table:
 
 def as_names(names: Any) -> Names:
     """Return names as an array of str."""
-    out = np.empty(len(names), dtype=object)
-    out[:] = [as_text(name) for name in names]
-    return out
+    return np.fromiter(map(as_text, names), dtype=object)
 
 
 def as_text(name: object) -> str:
