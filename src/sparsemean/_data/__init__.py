@@ -103,7 +103,7 @@ def as_table(X: object, feature_names: object = None, *, layer: str | None = Non
         found = from_array(X, feature_names)
     else:
         found = _function(read)(X, feature_names, **({} if layer is None else {"layer": layer}))
-    return wrong_way(with_unique_names(found))
+    return found if found.feature_names is None else wrong_way(with_unique_names(found))
 
 
 def open_file(path: str | Path, wanted: ReadOptions = NOTHING) -> Table:
@@ -165,7 +165,9 @@ def _looked_at(table: Table, wanted: ReadOptions, opened: FileContext) -> Table:
         repeats = repeated(wanted.id, table.row_names, MOST_NAMES)
     if table.feature_names is None:
         return replace(table, repeated=repeats)
-    names, table = table.feature_names.tolist(), with_unique_names(table)
+    names = table.feature_names.tolist()
+    if len({"", *names}) <= len(names):
+        table = with_unique_names(table)
     if table.row_names is not None or SAMPLES.fullmatch(names[-1][:LONGEST]):
         table = wrong_way(table, transposed=wanted.transpose)
     values = table.source.values if isinstance(table.source, Dense) else None

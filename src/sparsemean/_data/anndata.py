@@ -188,7 +188,7 @@ def _annotated(
 def _subjects(obs: Frame | pd.DataFrame, known: Collection[str]) -> tuple[str, int] | None:
     """Return a column of obs that names subjects, if there is one."""
 
-    def read(name: str) -> list[Any]:
+    def read(name: str) -> list[object]:
         return list((obs.column(name) if isinstance(obs, Frame) else obs[name]).tolist())
 
     names = likely(name for name in map(str, obs.columns) if name not in known)
