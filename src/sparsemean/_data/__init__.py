@@ -31,23 +31,16 @@ from sparsemean.errors import InputError
 if TYPE_CHECKING:
     from sparsemean._data.gpu import OnDevice
 
-READERS = {
-    ".npy": "matrices.read_npy",
-    ".npz": "matrices.read_npz",
-    ".csv": "csv.read_csv",
-    ".tsv": "csv.read_csv",
-    ".csv.gz": "csv.read_csv",
-    ".tsv.gz": "csv.read_csv",
-    ".txt": "csv.read_csv",
-    ".txt.gz": "csv.read_csv",
-    ".xlsx": "excel.read_excel",
-    ".xlsm": "excel.read_excel",
-    ".parquet": "frames.read_parquet",
-    ".h5ad": "hdf5.read_hdf5",
-    ".h5": "hdf5.read_hdf5",
-    ".hdf5": "hdf5.read_hdf5",
-    ".zarr": "chunked.read_zarr",
+ENDINGS = {
+    "matrices.read_npy": (".npy",),
+    "matrices.read_npz": (".npz",),
+    "csv.read_csv": (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".txt", ".txt.gz"),
+    "excel.read_excel": (".xlsx", ".xlsm"),
+    "frames.read_parquet": (".parquet",),
+    "hdf5.read_hdf5": (".h5ad", ".h5", ".hdf5"),
+    "chunked.read_zarr": (".zarr",),
 }
+READERS = {ending: read for read, endings in ENDINGS.items() for ending in endings}
 """The function of a module here that opens a file of each ending: ``read(path, wanted, opened)``."""
 NUMBERS_ROWS = "{} looks like the number of a row and was tested as a feature: --id or --drop says that it is none"
 LONGEST_LABEL = 10_000
@@ -110,7 +103,7 @@ def as_table(X: object, feature_names: object = None, *, layer: str | None = Non
         found = from_array(X, feature_names)
     else:
         found = _function(read)(X, feature_names, **({} if layer is None else {"layer": layer}))
-    return wrong_way(with_unique_names(found))
+    return found if found.feature_names is None else wrong_way(with_unique_names(found))
 
 
 def open_file(path: str | Path, wanted: ReadOptions = NOTHING) -> Table:
@@ -172,7 +165,9 @@ def _looked_at(table: Table, wanted: ReadOptions, opened: FileContext) -> Table:
         repeats = repeated(wanted.id, table.row_names, MOST_NAMES)
     if table.feature_names is None:
         return replace(table, repeated=repeats)
-    names, table = table.feature_names.tolist(), with_unique_names(table)
+    names = table.feature_names.tolist()
+    if len({"", *names}) <= len(names):
+        table = with_unique_names(table)
     if table.row_names is not None or SAMPLES.fullmatch(names[-1][:LONGEST]):
         table = wrong_way(table, transposed=wanted.transpose)
     values = table.source.values if isinstance(table.source, Dense) else None

@@ -108,9 +108,8 @@ def decoded(values: Array) -> Array:
         return values
     if values.dtype.kind not in "SUOT":
         raise TypeError(f"a column of {values.dtype}")
-    out = np.empty(values.size, dtype=object)
-    out[:] = [value.decode() if isinstance(value, bytes) else value for value in values.tolist()]
-    return out
+    texts = (value.decode() if isinstance(value, bytes) else value for value in values.tolist())
+    return np.fromiter(texts, dtype=object)
 
 
 def _masked(values: Array, missing: npt.NDArray[np.bool_]) -> Array:
@@ -189,7 +188,7 @@ def _annotated(
 def _subjects(obs: Frame | pd.DataFrame, known: Collection[str]) -> tuple[str, int] | None:
     """Return a column of obs that names subjects, if there is one."""
 
-    def read(name: str) -> list[Any]:
+    def read(name: str) -> list[object]:
         return list((obs.column(name) if isinstance(obs, Frame) else obs[name]).tolist())
 
     names = likely(name for name in map(str, obs.columns) if name not in known)

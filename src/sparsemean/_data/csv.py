@@ -461,6 +461,5 @@ def _labels(texts: list[str], na: Collection[str]) -> Array:
     """Return labels as whole numbers if all are written so, else as text, those not there, or ``na``, as NaN."""
     if all(WHOLE.fullmatch(text) and text not in na for text in set(texts)):
         return np.array(texts).astype(np.int64)
-    out = np.empty(len(texts), dtype=object)
-    out[:] = [np.nan if not text or text in cells.MISSING or text in na else text for text in texts]
-    return out
+    gaps = {"", *cells.MISSING, *na}
+    return np.fromiter((np.nan if text in gaps else text for text in texts), dtype=object)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._data.table import ReadOptions
+from sparsemean._data.table import TextOptions
 from sparsemean._kernels.cells import DIGITS, POINT, THREE, TRUTH, WHOLE
 from sparsemean._util.checks import list_names, pluralize
 from sparsemean._util.records import FloatArray
@@ -148,7 +148,7 @@ def swapped(cell: bytes) -> str:
     return cell.translate(SWAP).decode(errors="replace")
 
 
-def dialect_of(lines: list[str], usual: str, wanted: ReadOptions) -> Dialect:
+def dialect_of(lines: list[str], usual: str, wanted: TextOptions) -> Dialect:
     """Judge by the first lines of a text what options leave open; ``usual`` is the separator that its name promises."""
     others = [sign for sign in SEPARATORS if sign != usual]
     separator = usual if wanted.sep is None else separator_called(wanted.sep)

@@ -299,9 +299,7 @@ def _labels(values: list[object]) -> Array:
     """Return labels as an array, those not there as NaN."""
     if all(isinstance(value, int) for value in values):
         return np.array(values)
-    out = np.empty(len(values), dtype=object)
-    out[:] = [np.nan if value is None else value for value in values]
-    return out
+    return np.fromiter((np.nan if value is None else value for value in values), dtype=object)
 
 
 def _index_columns(schema: pa.Schema) -> list[str]:

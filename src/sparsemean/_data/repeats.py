@@ -80,10 +80,9 @@ def subjects_among(columns: Iterable[tuple[str, Callable[[], Collection[object]]
 def combined(columns: Mapping[str, Array]) -> dict[str, Array]:
     """Return labels of rows, several strata as one: each combination of their labels is one."""
     several = [values.tolist() for option, values in columns.items() if option.startswith("strata")]
-    strata = np.empty(len(several[0]), dtype=object)
-    strata[:] = [
-        np.nan if any(map(is_missing, each)) else " / ".join(map(str, each)) for each in zip(*several, strict=True)
-    ]
+    rows = zip(*several, strict=True)
+    each = (np.nan if any(map(is_missing, row)) else " / ".join(map(str, row)) for row in rows)
+    strata = np.fromiter(each, dtype=object)
     return {**{option: values for option, values in columns.items() if "strata" not in option}, "strata": strata}
 
 

@@ -136,8 +136,8 @@ OF_ROWS = ("id", "group", "trend", "subject", "strata", "pairs")
 
 
 @dataclass(frozen=True, slots=True)
-class ReadOptions:
-    """Choices on a file; empty where there are none. How a text is written is judged by what stands in it.
+class TextOptions:
+    """How a text is written; None is judged by what stands in it.
 
     Attributes
     ----------
@@ -147,6 +147,21 @@ class ReadOptions:
         What stands between the columns of a text, its decimal mark and its encoding.
     na
         Cells that stand for missing values, besides those that are known.
+    """
+
+    header: bool | None = None
+    sep: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    na: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions(TextOptions):
+    """Choices on a file; empty where there are none.
+
+    Attributes
+    ----------
     id
         Column with the name of each row.
     group
@@ -169,11 +184,6 @@ class ReadOptions:
         Whether features lie in rows: ``id``, ``select`` and ``drop`` are of columns as they lie, the others name rows.
     """
 
-    header: bool | None = None
-    sep: str | None = None
-    decimal: str | None = None
-    encoding: str | None = None
-    na: tuple[str, ...] = ()
     id: str | None = None
     group: str | None = None
     trend: str | None = None
@@ -400,9 +410,7 @@ def without_empty(table: Table) -> Table:
 
 def as_names(names: Any) -> Names:
     """Return names as an array of str."""
-    out = np.empty(len(names), dtype=object)
-    out[:] = [as_text(name) for name in names]
-    return out
+    return np.fromiter(map(as_text, names), dtype=object)
 
 
 def as_text(name: object) -> str:

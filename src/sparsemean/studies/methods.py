@@ -143,8 +143,7 @@ def _at(base: Setting, over: str, x: float) -> Setting:
         return replace(base, mean=(2.0,) * int(x), told_k=int(x))
     if over not in ("shape", "contamination", "told_k", "n", "d"):
         raise InputError("over", "be one of shape, contamination, k, told_k, n, d", repr(over))
-    changed: dict[str, Any] = {over: x if over in ("shape", "contamination") else int(x)}
-    return replace(base, **changed)
+    return Setting(**asdict(base) | {over: x if over in ("shape", "contamination") else int(x)})
 
 
 GROUPS = (10, 50, 100, 150, 200)

@@ -90,19 +90,15 @@ def _agreement(records: Sequence[Record], summary: published.Summary, *, few: bo
     each = [(one.name, published.summarise(_frame(one.agreement))) for one in records if one.agreement]
     counts = [(name, one.points, one.within, f"{one.share:.1%}") for name, one in each]
     caution = " So few trials hardly tell their own spread: many a |z| above 3 is chance." if few else ""
-    return "\n".join(
-        [
-            "<h2>Agreement with the published points</h2>",
-            _paragraph(
-                f"{summary.sentence()}. z is the difference of the two means over the root of the sum of their "
-                "squared standard errors. Where neither side varies, equal means (to a millionth, what rounding "
-                f"makes) have z = 0. agreement.csv has every point.{caution}"
-            ),
-            _table(pd.DataFrame(counts, columns=["figure", "points", "|z| ≤ 3", "share"])),
-            f"<details><summary>The {len(summary.outside)} points with |z| &gt; 3</summary>"
-            f"{_table(summary.outside)}</details>",
-        ]
+    told = (
+        f"{summary.sentence()}. z is the difference of the two means over the root of the sum of their squared "
+        "standard errors. Where neither side varies, equal means (to a millionth, what rounding makes) have z = 0. "
+        f"agreement.csv has every point.{caution}"
     )
+    shares = _table(pd.DataFrame(counts, columns=["figure", "points", "|z| ≤ 3", "share"]))
+    outside = f"<summary>The {len(summary.outside)} points with |z| &gt; 3</summary>{_table(summary.outside)}"
+    heading = "<h2>Agreement with the published points</h2>"
+    return f"{heading}\n{_paragraph(told)}\n{shares}\n<details>{outside}</details>"
 
 
 def _better(rows: list[TableRow]) -> str:
@@ -112,35 +108,23 @@ def _better(rows: list[TableRow]) -> str:
     of_figure = published.better_by_figure(table)
     shown = of_figure.assign(below=of_figure["share"].map("{:.0%}".format)).drop(columns="share")
     below = int(table["below"].sum())
-    return "\n".join(
-        [
-            "<h2>What is better, and by how much</h2>",
-            _paragraph(
-                f"At {below} of {len(table)} published ℓ₂ points ({below / len(table):.1%}) the median error of our "
-                "default is below the smallest published median of a method that does not see the truth. Ratios are "
-                "ours over that smallest one: below 1 is better."
-            ),
-            _table(shown.rename(columns={"ratio": "middle ratio", "worst": "largest ratio"})),
-        ]
+    told = (
+        f"At {below} of {len(table)} published ℓ₂ points ({below / len(table):.1%}) the median error of our default is "
+        "below the smallest published median of a method that does not see the truth. Ratios are ours over that "
+        "smallest one: below 1 is better."
     )
+    ratios = _table(shown.rename(columns={"ratio": "middle ratio", "worst": "largest ratio"}))
+    return f"<h2>What is better, and by how much</h2>\n{_paragraph(told)}\n{ratios}"
 
 
 def _figure(record: Record, out: Path) -> str:
-    compared = ""
+    parts = [f'<section id="{escape(record.name)}"><h2>{escape(record.name)}: {escape(record.title)}</h2>']
+    parts += [_image(out / name, record.title) for name in record.images]
     if record.agreement:
-        compared = published.summarise(_frame(record.agreement, published.COLUMNS)).sentence() + "."
-    return "\n".join(
-        [
-            f'<section id="{escape(record.name)}"><h2>{escape(record.name)}: {escape(record.title)}</h2>',
-            *(_image(out / name, record.title) for name in record.images),
-            _paragraph(compared) if compared else "",
-            _list(record.notes),
-            _table(_frame(record.table)) if record.table else "",
-            "<details><summary>Settings</summary><pre>"
-            + escape(json.dumps(record.settings, indent=1, ensure_ascii=False))
-            + "</pre></details></section>",
-        ]
-    )
+        parts.append(_paragraph(f"{published.summarise(_frame(record.agreement, published.COLUMNS)).sentence()}."))
+    parts += [_list(record.notes), _table(_frame(record.table)) if record.table else ""]
+    settings = escape(json.dumps(record.settings, indent=1, ensure_ascii=False))
+    return "\n".join([*parts, f"<details><summary>Settings</summary><pre>{settings}</pre></details></section>"])
 
 
 def _image(path: Path, title: str) -> str:

@@ -214,10 +214,7 @@ def _names(archive: zipfile.ZipFile, header: Header) -> Names:
         raise ValueError("its feature names are not those of its header")
     if (count := content.count(b'", "') + 1) != header.n_features:
         raise ValueError(f"{count} names for {header.n_features} features")
-    names = json.loads(content)
-    out = np.empty(len(names), dtype=object)
-    out[:] = names
-    return out
+    return np.fromiter(json.loads(content), dtype=object)
 
 
 def _sketch(archive: zipfile.ZipFile, header: Header) -> Sketch:

@@ -14,7 +14,7 @@ import numpy as np
 
 from sparsemean._stats import path
 from sparsemean._stats.buckets import assign_paper_buckets
-from sparsemean._util.records import FloatArray, IntArray
+from sparsemean._util.records import FloatArray
 from sparsemean.errors import require
 from sparsemean.simulate import make_contaminated
 from sparsemean.simulate._protocols import Size
@@ -29,13 +29,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     Published = dict[tuple[str, int], pd.DataFrame]
-
-
-def means_of(X: FloatArray, n_buckets: int, *, seed: int, columns: IntArray) -> FloatArray:
-    """Return the (J, columns) means of the paper's buckets."""
-    from sparsemean._kernels.columns import bucket_means
-
-    return bucket_means(X, assign_paper_buckets(X.shape[0], n_buckets, seed), columns=columns)
 
 
 def nonconvex(means: FloatArray, n_iter: int, *, alpha: float, eta: float) -> FloatArray:
@@ -158,12 +151,14 @@ def _trials(variant: Variant, kind: str, n_iter: int, trials: int, seed: int, te
 
 def one_trial(variant: Variant, kind: str, n_iter: int, seed: int) -> FloatArray:
     """Return the (n_iter, 8) curves of one data set."""
+    from sparsemean._kernels.columns import bucket_means
+
     attack = partial(replaced_rows, location=variant.location[kind], scale=variant.scale)
     data = make_contaminated(
         N_ROWS, variant.d, variant.mean, distribution=variant.noise, contamination=EPSILON, attack=attack,
         random_state=seed,
     )  # fmt: skip
-    means = means_of(data.X, N_BUCKETS, seed=seed, columns=np.arange(SHOWN))
+    means = bucket_means(data.X, assign_paper_buckets(N_ROWS, N_BUCKETS, seed), columns=np.arange(SHOWN))
     if kind == "nonconvex":
         return nonconvex(means, n_iter, alpha=ALPHA, eta=ETA)
     return convex(means, n_iter, eta=ETA, start=variant.start)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -52,7 +51,7 @@ def make(options: Options) -> Outcome:
     """Time every method and write ``runtime.csv``, ``runtime-slopes.csv`` and ``runtime.png``."""
     import pandas as pd
 
-    with _one_thread():
+    with require("threadpoolctl", extra="all", purpose="timing on one thread").threadpool_limits(1):
         times, stopped = measure(options)
     slopes = pd.DataFrame(_slopes(times, stopped))
     for name, table in (("runtime.csv", times), ("runtime-slopes.csv", slopes)):
@@ -142,13 +141,6 @@ def best_of(work: Callable[[], T], *, warm: bool = False) -> tuple[float, T]:
 def bytes_needed(name: str, n: int, d: int) -> float:
     """Return about how many bytes a method holds, the rows included."""
     return 4.0 * n * d if name not in QUADRATIC else 20.0 * n * d + 16.0 * d * d
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    threads = require("threadpoolctl", extra="all", purpose="timing on one thread")
-    with threads.threadpool_limits(1):
-        yield
 
 
 def _slopes(times: pd.DataFrame, stopped: dict[str, str]) -> Iterator[TableRow]:
