@@ -212,7 +212,7 @@ def test_demo_shows_verdict_table_and_suspects_and_writes_a_report(
     words = out.replace("\n", " ")
     assert "125 rows × 12,625 columns 10 of 12,625 probes differ between M and F (9 higher, 1 lower in M)." in words
     assert "Suspicious samples: 04016, 36002, 22010, 26003 — they look like the other group." in words
-    assert "36002 (38446_at, " in words  # a man with XIST, by his label
+    assert "36002 (in 38446_at, " in words  # a man with XIST, by his label
     assert "6 of them are in the table" in words
     assert max(len(line) for line in out.splitlines()) <= 80
     page = tmp_path / "sparsemean-demo.html"

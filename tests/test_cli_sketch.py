@@ -93,7 +93,7 @@ def test_sketches_are_only_added_up_where_nothing_can_be_decided(
         expect("merge", "all.sketch" if not outs else "part0.sketch", *outs, status=2)
         err = capsys.readouterr().err
         assert "sparsemean: contamination must be named where counts alone decide: got 'auto'" in err
-        assert "(--contamination), 0 if none is to be assumed bad" in err
+        assert "(--contamination), 0 if none is to be assumed wrong" in err
         assert err.count("\n") == 1 + ("--json" in outs)
     assert not Path("r.csv").exists()
 

@@ -163,8 +163,8 @@ def test_what_is_said_of_twelve_samples() -> None:
     assert said == (
         "6 against 6 samples cannot show a difference in any of 2,000 features, whatever the data.",
         "The smallest p they can give is 0.0022; 2.5e-05 is needed. 10 against 10 samples could, or 6 against 6 in at "
-        'most 23 features, or selection="fdr" where 87 features have that p. With fewer samples a model of the noise '
-        "may do: limma or DESeq2 for genes, elsewhere a t-test.",
+        'most 23 features, or selection="fdr" (--selection fdr) where 87 features have that p. With fewer samples a '
+        "model of the noise may do: limma or DESeq2 for genes, elsewhere a t-test.",
     )
     assert not any(CANNOT in note for note in notes(found.result_))
     assert found.result_.p_values.min() >= 2 / math.comb(12, 6) * (1 - 1e-9)

@@ -107,7 +107,7 @@ def test_it_is_said_what_they_are_counted_by(tmp_path: Path) -> None:
     found = sparse_mean(moved(0))
     assert found.rows is not None
     said = next(message for message in found.status.messages if "cannot be named" in message)
-    assert said.startswith(f"about {found.rows.unnamed} rows seem to be bad")
+    assert said.startswith(f"about {found.rows.unnamed} rows seem to be wrong")
     assert "(96, 97, 98, 99)" in said
     assert "as many seem to be, and none of them can be named." in verdict(found)[1]
     found.save(tmp_path / "found.npz")
@@ -123,7 +123,7 @@ def test_a_skewed_factor_looks_the_same_and_is_said_to() -> None:
     X[:, :8] += 0.25
     found = sparse_mean(X)
     assert found.plan.bad_rows
-    assert any("a skewed cause that these columns have in common looks the same" in m for m in found.status.messages)
+    assert any("A skewed cause that these columns share looks the same" in m for m in found.status.messages)
 
 
 @pytest.mark.parametrize(

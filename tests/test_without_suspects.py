@@ -225,8 +225,7 @@ def test_it_says_what_it_is(tmp_path: Path) -> None:
     assert again.summary().startswith("NOT GUARANTEED: 6 suspected rows were taken out")
     assert str(again).startswith("NOT GUARANTEED")
     assert guarantees_of(wording_of(again)).guaranteed == [
-        "Nothing: suspects were taken out by looking at the values, and rows that are chosen so make chance look like "
-        "more."
+        "Nothing: suspects were taken out by looking at the values, which makes chance look like signal."
     ]
     assert "With probability" not in again.summary()
     again.report(tmp_path / "page.html")

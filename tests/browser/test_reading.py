@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparsemean import Estimate
+from sparsemean import Estimate, SparseMeanDifference
 
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: make test-browser").expect
 NAMES = "#table tbody th"
@@ -35,7 +35,9 @@ def test_words_and_the_first_rows_are_there_without_scripts(wide: Path, open_pag
     assert "Scripts are off" in plain.locator("noscript").inner_text()
     context.close()
     assert len(without) == 25
-    shown = open_page(wide).locator("#table tbody tr").all_inner_texts()
+    page = open_page(wide)
+    page.locator("#more").click()  # without scripts every column is there
+    shown = page.locator("#table tbody tr").all_inner_texts()
     assert [" ".join(row.split()) for row in shown] == [" ".join(row.split()) for row in without]
 
 
@@ -87,7 +89,7 @@ def test_pointing_shows_a_feature_everywhere(wide: Path, open_page: Any) -> None
         expect(tip).to_be_visible()
         if plot == "volcano":
             expect(tip.locator("strong")).to_have_text(first)
-            expect(tip).to_contain_text("survives")
+            expect(tip).to_contain_text("selected up to")
         page.mouse.move(2, 2)
         expect(tip).to_be_hidden()
     page.locator("#rows .area").hover(position={"x": 200, "y": 250})
@@ -124,21 +126,26 @@ def test_by_keyboard_alone(two_groups: Path, open_page: Any) -> None:
     seen = []
     for _ in range(60):
         page.keyboard.press("Tab")
-        seen.append(page.evaluate("document.activeElement.closest('figure')?.id || document.activeElement.id"))
+        seen.append(
+            page.evaluate(
+                "document.activeElement.closest('.plot') && document.activeElement.closest('figure').id"
+                " || document.activeElement.id"
+            )
+        )
         if seen[-1] == "volcano":
             break
-    assert {"theme", "share", "find", "side", "csv", "json"} <= set(seen)
+    assert {"theme", "share", "find", "side", "csv", "json", "rnk", "markdown", "across"} <= set(seen)
     assert seen[-1] == "volcano"
     tip = page.locator("#volcano .tip")
     expect(tip).to_be_visible()
     expect(tip.locator("strong")).to_have_text("38446_at")
     page.keyboard.press("End")
-    expect(tip.locator("strong")).to_have_text("41214_at")
+    expect(tip.locator("strong")).to_have_text("38355_at")  # the largest shift
     page.keyboard.press("ArrowLeft")
-    expect(tip.locator("strong")).to_have_text("37583_at")
-    expect(page.locator("#status")).to_contain_text("37583_at: shift 1.86")
+    expect(tip.locator("strong")).to_have_text("41214_at")
+    expect(page.locator("#status")).to_contain_text("41214_at: shift 4.7")
     page.keyboard.press("Enter")
-    expect(page.locator("#picked-name")).to_have_text("37583_at")
+    expect(page.locator("#picked-name")).to_have_text("41214_at")
     outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
     assert outline != "none"
     page.keyboard.press("Escape")
@@ -161,7 +168,7 @@ def test_all_columns_can_be_shown(two_groups: Path, open_page: Any) -> None:
 
 
 def test_downloads_have_every_digit(wide: Path, wide_estimate: Estimate, open_page: Any) -> None:
-    page, table = open_page(wide), wide_estimate.table().drop(columns=["log10_p", "skewed", "measure"])
+    page, table = open_page(wide), wide_estimate.table().drop(columns=["skewed", "measure"])
     with page.expect_download() as started:
         page.click("#csv")
     assert started.value.suggested_filename == "wide-features.csv"
@@ -179,7 +186,8 @@ def test_downloads_have_every_digit(wide: Path, wide_estimate: Estimate, open_pa
 def test_odd_pages_load_and_names_stay_names(odd_pages: dict[str, Path], open_page: Any) -> None:
     for path in odd_pages.values():
         page = open_page(path)
-        assert page.locator("figure svg").count() == (4 if "no_data" in path.name else 5)
+        frames = page.locator("figure svg").count()  # and none is empty
+        assert frames == page.locator("figure").count() >= (3 if "no_data" in path.name else 4)
         assert "undefined" not in page.inner_text("body")
         assert "NaN" not in page.inner_text("body")
     page = open_page(odd_pages["names"])
@@ -202,3 +210,45 @@ def test_the_scale_of_the_forest_can_be_chosen(two_groups: Path, open_page: Any)
     bent = page.locator("#forest circle").evaluate_all(dots)
     assert np.argsort(linear).tolist() == np.argsort(bent).tolist()
     assert not np.allclose(linear, bent)
+
+
+def test_the_table_is_copied_as_markdown_and_all_features_ranked(two_groups: Path, open_page: Any) -> None:
+    page = open_page(two_groups)
+    page.evaluate("navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }")
+    page.click("#markdown")
+    expect(page.locator("#markdown")).to_have_text("Copied")
+    text = page.evaluate("window.copied")
+    said = page.locator("#verdict p").first.inner_text()
+    assert text.startswith(said)
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    assert len(rows) == 2 + page.locator("#table tbody tr").count()
+    assert rows[0].startswith("| Feature | Estimate | From | To | p |")
+    with page.expect_download() as started:
+        page.click("#rnk")
+    ranked = pd.read_csv(started.value.path(), sep="\t", header=None)
+    assert len(ranked) == 12_625
+    assert ranked[1].is_monotonic_decreasing
+    assert ranked[0].iloc[0] == names(page)[0]
+
+
+def test_the_volcano_has_effects_in_units_and_cliffs_delta_on_demand(two_groups: Path, open_page: Any) -> None:
+    page = open_page(two_groups)
+    title = page.locator("#volcano .title").last
+    expect(title).to_have_text("Shift, M minus F")
+    page.select_option("#across", "1")
+    expect(title).to_have_text("Cliff’s delta, M above F")
+
+
+def test_three_labels_have_a_plot_of_dots(open_page: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    y, X = np.repeat(["a", "b", "c"], 60), rng.poisson(0.5, (180, 20)).astype(float)
+    for k in range(3):
+        X[60 * k : 60 * k + 60, 3 * k : 3 * k + 3] += rng.poisson(4.0, (60, 3))
+    result = SparseMeanDifference(contamination=0.0).fit(X, y).result_
+    result.report(tmp_path / "page.html")
+    page = open_page(tmp_path / "page.html")
+    dots = page.locator("#dots circle[cy] title")
+    first = result.results["a"].table().iloc[0]
+    words = f"{first['feature']}, a: {100 * first['share_nonzero_1']:.1f} % non-zero"
+    assert any(text.startswith(words) for text in dots.all_text_contents())
+    assert page.locator("#dots").is_visible()

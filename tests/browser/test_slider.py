@@ -31,7 +31,7 @@ def test_the_slider_moves_table_volcano_and_forest(wide: Path, wide_estimate: Es
     expect(said).to_have_text("200 of 20,000 features at 5 % bad rows".replace(" %", "\u00a0%"))
     heights = page.locator("#volcano .dots.up, #volcano .dots.down").evaluate_all(HEIGHTS)
     ends = page.locator("#forest .interval").first.get_attribute("d")
-    adjusted = page.locator("#table tbody tr").first.locator("td").nth(4).inner_text()
+    adjusted = page.locator("#table tbody tr").first.locator("td.p").nth(1).inner_text()
     slider.focus()
     page.keyboard.press("End")
     page.keyboard.press("ArrowLeft")
@@ -52,14 +52,14 @@ def test_the_slider_moves_table_volcano_and_forest(wide: Path, wide_estimate: Es
     assert np.mean(np.concatenate(moved)) > np.mean(np.concatenate(heights))  # down: less is left of the evidence
     assert page.locator("#volcano .left-out").count() == 1
     assert page.locator("#forest .interval").first.get_attribute("d") != ends
-    assert page.locator("#table tbody tr").first.locator("td").nth(4).inner_text() != adjusted
+    assert page.locator("#table tbody tr").first.locator("td.p").nth(1).inner_text() != adjusted
     again = wide_estimate.at(stop["share"]).table().set_index("feature")
-    shown = page.locator("#table tbody tr").first.locator("td").nth(4).inner_text()
+    shown = page.locator("#table tbody tr").first.locator("td.p").nth(1).inner_text()
     value = float(shown.replace(" × 10", "e").translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")))
     assert value == pytest.approx(again.loc[names(page)[0], "p_adjusted"], rel=0.06)
     page.get_by_role("button", name="As fitted").click()
     expect(page.locator("#shown")).to_contain_text("of 200 features")
-    assert page.locator("#table tbody tr").first.locator("td").nth(4).inner_text() == adjusted
+    assert page.locator("#table tbody tr").first.locator("td.p").nth(1).inner_text() == adjusted
     assert page.locator("#forest .interval").first.get_attribute("d") == ends
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from sparsemean import Estimate, SparseMeanDifference, load, sparse_mean
@@ -166,3 +168,22 @@ def test_values_of_groups_are_those_of_each(groups: tuple[Estimate, Bunch]) -> N
     expected = np.sort(bunch.X[good, content["index"][0]])
     np.testing.assert_allclose(content["values"][0]["values"][0], expected, rtol=1e-3)
     assert len(content["values"][0]["suspects"]) == estimate.rows.suspects.size
+
+
+def test_another_share_shows_values_of_what_the_fit_did_not_select() -> None:
+    """What `at` selects besides has the values of a fit at that share, while the data are there."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((120, 40)), np.repeat([0, 1], 60)
+    X[60:, :4] += [2.0, 1.2, 1.0, 0.9]
+    fit = SparseMeanDifference(contamination=0.1).fit(X, y).result_
+    clean, told = fit.at(0.0), SparseMeanDifference(contamination=0.0).fit(X, y).result_
+    assert fit.support.size < clean.support.size == told.support.size
+    ends = ["ci_low", "ci_high"]
+    pd.testing.assert_frame_equal(clean.table().drop(columns=ends), told.table().drop(columns=ends))
+    assert str(clean).count(" – ") == clean.support.size  # intervals alone
+    assert pickle.loads(pickle.dumps(clean)).table()["estimate"].notna().sum() == fit.support.size
+    one = sparse_mean(X[60:], contamination=0.2)
+    table = one.at(0.0).table()
+    expected = sparse_mean(X[60:], contamination=0.0).table()
+    assert table["feature"].tolist() == expected["feature"].tolist()
+    np.testing.assert_allclose(table["estimate"], expected["estimate"], atol=0.1)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 from click.core import ParameterSource
 
-from sparsemean._util.checks import AUTO, is_auto
+from sparsemean._util.checks import AUTO, is_auto, pluralize
 from sparsemean.errors import InputError, visible
 
 if TYPE_CHECKING:
@@ -119,14 +119,13 @@ def report(
         echo(text if encoding.startswith("utf") else json.dumps(json.loads(text), indent=2))
         return
     tests, width, said = tests_of(estimate), min(WIDTH, shutil.get_terminal_size().columns), summary.notes(estimate)
-    seed = f"Seed {tests[0].seed}; " if seed_decides(tests[0]) else ""
+    seed, left = f"Seed {tests[0].seed}; " if seed_decides(tests[0]) else "", len(said) - summary.NOTED
     lines = [
         heading(estimate, title),
         *summary.verdict_and_table(estimate, most=SHOWN, width=width, rest=ALL_OF_THEM),
         *(summary.wrap(note, width) for note in (said[: summary.NOTED] if more else said)),
-        *([f"{left} more with -v."] if (left := len(said) - summary.NOTED) > 0 and more else []),
         f"{seed}{seconds:.2f} s in all, {tests[-1].status.seconds:.2f} s for the fit.",
-        *([more] if more else []),
+        *([more if left <= 0 else more.replace("adds", f"adds {pluralize(left, 'note')} and")] if more else []),
     ]
     echo("\n".join(lines))
 

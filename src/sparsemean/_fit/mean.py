@@ -169,7 +169,7 @@ def _halves(codes: IntArray, seed: int) -> tuple[IntArray, IntArray]:
 def refuse_without_scale(bad: bool) -> None:
     """Refuse to take a scale from rows of which some may be bad."""
     if bad:
-        advice = "pass an upper bound of the standard deviation, or earlier data to take it from"
+        advice = "pass an upper bound of the standard deviation (--scale), or earlier data to take it from"
         raise InputError("scale", "be given with target='mean' and contamination above 0", None, advice)
 
 

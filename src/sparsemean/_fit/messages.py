@@ -50,8 +50,8 @@ MATTERS = (
 """Signs of notes that change the answer: they come first, after what stands in the verdict."""
 DETAILS = (
     "were left out", "was left out", "not looked for", "put on its end", "standard error", "are exact, from",
-    "gave the scale",
-    "the null value in every", "was taken from", "are compared, not rows", "decided again", "one value only",
+    "gave the scale", "as asked for", "the null value in every", "was taken from", "are compared, not rows",
+    "decided again", "one value only",
 )  # fmt: skip
 """Signs of notes that are details: they come last."""
 NOT_GUARANTEED = "NOT GUARANTEED"

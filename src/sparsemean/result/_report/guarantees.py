@@ -305,7 +305,7 @@ def _not_guaranteed(wording: Wording) -> list[str]:
 def _values(wording: Wording) -> str:
     plan = wording.plan
     if not wording.estimate.has_values:
-        return "How large a mean is: estimates and intervals need the rows, which were not there."
+        return "How large a mean is: estimates and intervals need the rows, which were not at hand."
     if wording.names or plan.question.refine == "" or (wording.test.means and plan.question.refine == "auto"):
         return f"The estimate itself, {wording.test.estimator}: it is robust, but only its interval has a bound."
     bounded = wording.test.means or plan.question.refine == "auto"

@@ -78,6 +78,7 @@ def page_data(wording: Wording, *, tests: int = 1, family: Family | None = None)
     apart, rate = sorted_uncertified(estimate), math.inf
     mass = plot_data.count_on_grid(estimate.beta[others], np.abs(estimate.log10_p[others]))
     rest = np.flatnonzero(others) if wording.names and tests == 1 and plan.n_features <= MOST_LISTED else listed[:0]
+    judged = plot_data.rows_data(wording, most=plot_data.MOST_POINTS // tests)
     if wording.rule.paper:  # the |β| that it asks for
         rate = walks.selection_threshold(plan.walk.select_at, alpha=plan.walk.alpha, eta=plan.walk.eta)
     return {
@@ -101,17 +102,17 @@ def page_data(wording: Wording, *, tests: int = 1, family: Family | None = None)
             "p_adjusted": columns.plain(apart.p_adjusted[:MOST_LISTED]),
         },
         "volcano": {
-            "mass": mass, "rate": rate if rate <= 1 else None,
-            "effect": plot_data.effect_data(wording, known, features[listed.size :]) if few else None,
+            "mass": mass, "rate": rate if rate <= 1 else None, "whole": few,
+            "effect": plot_data.effect_data(wording, known, features[listed.size :]) if listed.size else None,
         },
         "frames": {
             "forest": bool(np.isfinite(values["estimate"]).any() or np.isfinite(values["ci_low"]).any()),
-            "robustness": bool(np.isfinite(estimate.max_contamination).any()), "rows": wording.judged,
+            "robustness": bool(np.isfinite(estimate.max_contamination).any()), "rows": not judged["why_not"],
         },
         "shares": plot_data.share_data(wording, listed, family=family, place=place, said=said, tests=tests),
         "values": plot_data.values_data(estimate, listed, tests=tests),
         "robustness": plot_data.robustness_data(wording),
-        "rows": plot_data.rows_data(wording, most=plot_data.MOST_POINTS // tests),
+        "rows": judged,
         "summary": "\n".join((*said, *below_verdict(estimate))),
     }  # fmt: skip
 

@@ -191,8 +191,10 @@ def effect_data(wording: Wording, known: Mapping[str, FloatArray], others: IntAr
     if np.isfinite(known.get("log2_fold_change", np.nan)).any():
         key, title = "log2_fold_change", f"log₂ fold change, {wording.test.direction}"
         size = np.clip(known[key], -MOST_FOLDS, MOST_FOLDS)  # as the script of the page does
-    elif len({*known["measure"].tolist()} - {""}) != 1:
+    elif len(kinds := {*known["measure"][: size.size - others.size].tolist()} - {""}) != 1:
         return None
+    else:  # those of another kind have no place
+        size = np.where(np.isin(known["measure"], [*kinds]), size, np.nan)
     size = size[size.size - others.size :]  # they come last
     if key == "estimate" and wording.estimate.shift is not None:
         size = size - wording.estimate.shift[others]

@@ -49,7 +49,7 @@ function forestScale(chosen, box, width, percent) {
 function drawForest(width) {
   const listed = shownNow().slice(0, MOST_LINES);
   if (!listed.length) return nothing(width, count ? `No ${data.feature} passes the filter.` : `No ${data.feature} was selected.`);
-  if (!data.has_values) return nothing(width, "Estimates and intervals need the rows, which were not there.");
+  if (!data.has_values) return nothing(width, "Estimates and intervals need the rows, which were not at hand.");
   const percent = inPercent(listed);
   const chosen = percent ? listed.filter((k) => !Number.isNaN(reference(k))) : listed;
   find("#forest-old").hidden = !chosen.some((k) => isOld(k) && !Number.isNaN(column.ci_low[k]));

@@ -11,7 +11,7 @@ const strongest = data.shares.reduce((least, each) => (each.log10_p || []).reduc
 
 // How far to the right: the effect in its units, or how far a feature leans to one side.
 const MOST_FOLDS = 10; // doublings: where a mean is 0 there is no end of them
-let leaning = data.volcano.effect === null;
+let leaning = data.volcano.effect === null || !data.volcano.whole; // of very many the rest has no effect on the page
 function acrossOf(k) {
   if (leaning) return lean[k];
   const { key } = data.volcano.effect;
@@ -21,7 +21,8 @@ function acrossOf(k) {
 
 function volcanoChoice() {
   if (data.volcano.effect === null) return;
-  const options = [["0", data.volcano.effect.title], ["1", data.lean]];
+  const options = [["0", short(data.volcano.effect.title, 40) + (data.volcano.whole ? "" : `, listed ${data.feature}s only`)], ["1", data.lean]];
+  if (leaning) options.reverse();
   find("#volcano .plot").before(html("div", { class: "scale needs-script" }, chooser("across", "Across", options, (chosen) => { leaning = chosen; }, "volcano")));
 }
 
@@ -50,7 +51,7 @@ function drawVolcano(width) {
   root.append(axisLeft(box, y, heights, heights.map((value) => (Number.isInteger(value) && value > 0 ? `10${raised(-value)}` : String(Math.round(100 * 10 ** -value) / 100))), `p-value${rooted ? ", square-root scale of its exponent" : ", logarithmic scale"}`));
   const across = ticks(-wide, wide, width < 420 ? 4 : 8);
   root.append(massOf(mass, x, y));
-  root.append(axisBelow(box, x, across, tickTexts(across), !leaning ? data.volcano.effect.title : data.groups ? `${data.lean}, ${short(data.groups[1], 14)} above ${short(data.groups[0], 14)}` : "β: share of buckets above less share below"));
+  root.append(axisBelow(box, x, across, tickTexts(across), !leaning ? short(data.volcano.effect.title, 60) : data.groups ? `${data.lean}, ${short(data.groups[1], 14)} above ${short(data.groups[0], 14)}` : "β: share of buckets above less share below"));
   const words = [];
   if (bar !== null) {
     root.append(svg("path", { class: "guide", d: `M${box.left} ${y(bar)}H${box.right}` }));
