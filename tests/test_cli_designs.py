@@ -82,13 +82,6 @@ BAD = [
     (["--group", "arm", "--vs", "all"], "--vs must be rest, each or pairs: got 'all'; name one group with --reference"),
     (["--group", "arm", "--vs", "rest", "--reference", "0"], "--vs must be left out with --reference: got 'rest'"),
     (["--group", "arm", "--subject", "nobody"], "--subject must name a column of the file: got 'nobody'; it has a, b"),
-    (["--scorecard", "card.csv"], "--scorecard must come with --group: got 'card.csv'"),
-    (["--group", "arm", "--pairs", "couple", "--scorecard", "card.csv"], "--scorecard must be left out with --pairs"),
-    (["--group", "arm", "--scorecard", "card.json"], "--scorecard must end in .csv: got 'card.json'"),
-    (
-        ["--group", "arm", "--out", "no.csv", "--scorecard", "no.csv"],
-        "--scorecard must be another file than that of --out: got 'no.csv'",
-    ),
     (["--group", "arm", "--seed", "3"], "--seed must be left out with --group: got 3"),
     (["--group", "arm", "--null", "3"], "--null must be left out with --group: got 3.0"),
 ]
@@ -106,11 +99,6 @@ def test_bad_choices_are_one_line(
 
 
 TWICE = [
-    (
-        ["--out", "a.csv", "--scorecard", "./a.csv"],
-        "--scorecard must be another file than that of --out: got 'a.csv'",
-    ),
-    (["--out", "a.csv", "--scorecard", "link.csv"], "--scorecard must be another file than that of --out"),
     (["--out", "a.csv", "--report", "page.html"], "--report must be another file than that of --out: got 'page.html'"),
     (["--out", "b.json", "--json", "sub/../b.json"], "--json must be another file than that of --out: got 'sub/../b.j"),
     (["--json", "b.json", "--report", "b.html"], "--report must be another file than that of --json: got 'b.html'"),

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sparsemean import InputError, SparseMean, SparseMeanDifference, experiments, sketch, sparse_mean
+from sparsemean import InputError, SparseMean, SparseMeanDifference, sketch, sparse_mean
 
 from command import expect
 
@@ -81,8 +81,6 @@ def test_an_answer_or_one_line_and_no_warning(fit: str) -> None:
             str(estimate), estimate.summary(), estimate.table(all=True)
             if estimate.plan.selection != "paper":
                 estimate.at(0.1)
-            if fit == "groups":
-                experiments.scorecard(estimate)
     assert answers >= 12
 
 

@@ -21,7 +21,6 @@ from sparsemean._evidence.ranks import EACH, REST, Contrast
 from sparsemean._fit.two_sample import compare
 from sparsemean._stats.decision import decide, rule_of
 from sparsemean._util.plans import BadRows, Shares
-from sparsemean.experiments import scorecard
 from sparsemean.result.comparison import Comparison
 
 from agreeing import same_tables
@@ -429,8 +428,6 @@ def test_each_is_named_kept_and_refuses_what_it_has_not(tmp_path: Path) -> None:
             every(SPREAD, THREE, reference="each", **options)
     with pytest.raises(InputError, match="be against one reference"):
         found.results["y"].interval([1])
-    with pytest.raises(InputError, match="be against one reference"):
-        scorecard(found)
     with pytest.raises(InputError, match="not be 'each' where a label has that name"):
         every(X, np.where(LABELS == "a", "each", "b"), reference="each")
 

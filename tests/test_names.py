@@ -78,7 +78,7 @@ def test_text_of_a_csv_is_no_formula_and_numbers_are_numbers(every: list[str], t
 
 
 def test_a_scorecard_has_no_formula(table: Path, tmp_path: Path) -> None:
-    expect("fit", table, "--group", "arm", "-q", "--scorecard", tmp_path / "card.csv")
+    expect("experiment", table, "--arm", "arm", "-q", "--out", tmp_path / "card.csv")
     out = pd.read_csv(tmp_path / "card.csv")
     assert set(out["metric"]) == set(map(harmless, HOSTILE))
     assert set(CONTROLS.findall((tmp_path / "card.csv").read_text(encoding="utf-8"))) == {"\n"}
@@ -142,8 +142,8 @@ def test_controls_in_names_are_written_out(kind: str, table: Path, tmp_path: Pat
 
 def test_a_scorecard_shows_no_controls(table: Path) -> None:
     X = pd.read_parquet(table)
-    card = sm.experiments.scorecard(sm.SparseMeanDifference().fit(X.drop(columns="arm"), X["arm"]).result_)
-    for text in (str(card), card._repr_html_()):
+    card = sm.experiments.analyze(X, arm="arm")
+    for text in (str(card), card._repr_html_(), card.to_markdown(), card.to_html(title=HOSTILE[0])):
         assert set(CONTROLS.findall(text)) <= {"\n"}
         assert r"\u202e" in text
 

@@ -133,7 +133,6 @@ FORGERIES: dict[str, Callable[[dict[str, Any], dict[str, Any]], Any]] = {
     "another number of features": lambda header, _: header["results"][1]["plan"].update(n_features=11),
     "rows not judged": lambda _, arrays: [arrays.pop(name) for name in list(arrays) if name.startswith("1.rows.")],
     "arms cut": lambda _, arrays: arrays.update({"0.arms.nobody.moments": np.zeros((2, 3, 5))}),
-    "half of the arms": lambda _, arrays: arrays.pop("0.arms.nobody.left"),
     "a name too many": lambda _, arrays: arrays.update({"0.suspect_names": np.array(["u"] * 77)}),
     "a reason beyond": lambda header, _: header["results"][0]["rows"].update(reasons=[[12]] * SUSPECTS),
     "a kind too many": lambda header, _: header["results"][0]["rows"]["kinds"].append("few"),

@@ -22,7 +22,6 @@ from sparsemean import Estimate, SparseMean, SparseMeanDifference, datasets, sim
 from sparsemean._fit.write import as_json
 from sparsemean._util.checks import Bunch
 from sparsemean.errors import InputError
-from sparsemean.experiments import scorecard
 from sparsemean.result._report import verdict as words
 from sparsemean.result._report.verdict import verdict
 from sparsemean.result.comparison import Comparison, called
@@ -156,8 +155,8 @@ SITUATIONS: dict[str, Callable[[], Any]] = {
     "means of two groups, scale from the rows": lambda: compared(
         normal(2000, 10) + np.outer(np.arange(2000) % 2, np.arange(10) < 2), np.arange(2000) % 2, target="mean"
     ),
-    "an experiment with bots": lambda: scorecard(compared(*arms(0.3, 30))).result,
-    "an experiment without effect": lambda: scorecard(compared(*arms(0.0))).result,
+    "an experiment with bots": lambda: called(compared(*arms(0.3, 30)), "user", "metric"),
+    "an experiment without effect": lambda: called(compared(*arms(0.0)), "user", "metric"),
     "the paper's rule": lambda: SparseMean.paper(contamination=0.05, random_state=0).fit(moved()).result_,
     "a sketch": lambda: sketch(moved()).estimate(contamination=0.05),
     "false discovery rate": lambda: sparse_mean(moved(), selection="fdr"),

@@ -101,7 +101,10 @@ class Scorecard:
 
     def _tables(self) -> list[tuple[str, pd.DataFrame]]:
         """Return the lines of each arm under its title, then those of segments and days."""
-        out = [(f"{arm} against {self.control}", self.table[self.table["arm"] == arm]) for arm in list(self.arms)[1:]]
+        names = [visible(f"{arm} against {self.control}") for arm in list(self.arms)[1:]]
+        out = [
+            (name, self.table[self.table["arm"] == arm]) for name, arm in zip(names, list(self.arms)[1:], strict=True)
+        ]
         more = ((self.segments, "By segment"), (self.days, "By day"))
         return out + [(title, frame) for frame, title in more if frame is not None and len(frame)]
 
@@ -222,7 +225,7 @@ class Scorecard:
         return page.environment().get_template("scorecard.html").render(
             card=self, title=title, now=datetime.now(UTC), version=__version__, tables=tables, below=self._below(),
             clumps=self.clumps.to_dict("records"), style=(page.HERE / "style.css").read_text(encoding="utf-8"),
-            data=self.to_dict(),
+            data=json.dumps(self.to_dict()).replace("<", "\\u003c"),
         )  # fmt: skip
 
     def _bars(self, own: pd.DataFrame) -> list[tuple[float, float, float] | None]:
