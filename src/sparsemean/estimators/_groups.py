@@ -7,7 +7,6 @@ from typing import Any, Self
 from sklearn.utils import ClassifierTags
 
 from sparsemean._data import as_table
-from sparsemean._fit.two_sample import compare
 from sparsemean.errors import InputError
 from sparsemean.estimators._selector import Selector, take_columns
 
@@ -164,6 +163,8 @@ class SparseMeanDifference(Selector):
         SparseMeanDifference
             The fitted estimator itself.
         """
+        from sparsemean._fit.two_sample import compare  # one sample has no need of it
+
         if y is None:
             raise InputError("y", "be given: requires y to be passed, but the target y is None", None)
         given = {"y": y, "groups": groups, "strata": strata, "pairs": pairs}
