@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import math
 import subprocess
 import sys
@@ -97,3 +98,32 @@ def test_sketches_are_small_and_merged_from_the_disk(monkeypatch: pytest.MonkeyP
     assert 10 < each.value < 40
     assert ratio.value > 0
     assert peak.value >= 0
+
+
+def test_the_default_fit_is_called_with_data_and_threads_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is timed is what people call; other options are named in the row."""
+    from sparsemean import SparseMean
+    from sparsemean._cli.benchmarks import default_fit
+
+    cases = ((600, 100, "float64", 4, 9.0, 15.0), (1000, 200, "float32", 4, 1.0, 1.0))
+    asked: list[dict[str, object]] = []
+    plain = SparseMean.__init__
+
+    def noted(self: SparseMean, **options: object) -> None:
+        asked.append(options)
+        plain(self, **options)  # type: ignore[arg-type]
+
+    noted.__signature__ = inspect.signature(plain)  # type: ignore[attr-defined]
+    monkeypatch.setattr(SparseMean, "__init__", noted)
+    monkeypatch.setattr(default_fit, "CASES", cases)
+    monkeypatch.setattr(default_fit, "ALL_SELECTED", {True: 60})
+    monkeypatch.setattr(default_fit, "TALL", {True: (2000, 20)})
+    monkeypatch.setattr(default_fit, "WIDE_SHAPE", {True: (200, 300)})
+    rows = benchmarks.run(["default_fit"], quick=True, repeat=1)
+    assert {tuple(options) for options in asked} == {("n_jobs",)}
+    fits = [row for row in rows if row.detail.endswith("ranked")]
+    assert [row.unit for row in fits] == ["ms", "ms", "×", "×"]
+    for row, bad in zip(fits, (0, 30, 0, 50), strict=True):
+        assert f"{bad} bad rows allowed for, 4 selected" in row.detail
+    assert sum("printed / not" in row.name for row in rows) == 4
+    assert all("contamination" in row.name for row in rows if "bucket" in row.name)

@@ -211,6 +211,13 @@ def sorted_rows(rng: np.random.Generator, n: int, kind: str) -> Iterator[npt.NDA
         yield np.sort(block, axis=1)
 
 
+def spreads(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
+    for dtype in (np.float64, np.float32):
+        with np.errstate(over="ignore"):
+            rows = np.sort(np.stack([np.clip(values_of(rng, n, kind), -1e30, 1e30) for _ in range(4)]), axis=1)
+        yield rows.astype(dtype), rows[:, n // 2].astype(dtype), np.zeros(4, dtype=dtype)
+
+
 def starts(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
     for block in sorted_rows(rng, n, kind):
         yield from ((block, np.zeros(4), by_median) for by_median in (False, True))
@@ -294,6 +301,7 @@ CASES: dict[str, Callable[[np.random.Generator, int, str], Iterator[Arguments]]]
     "centres.student_sums": likelihoods,
     "columns.nested_means": nested,
     "columns.meet": meetings,
+    "centres.median_distances": spreads,
     "centres.order_statistic": ordered,
     "centres.scores_lost": above,
     "centres.split_differences": differences,

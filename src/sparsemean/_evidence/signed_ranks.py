@@ -72,7 +72,7 @@ def rank_sums(
 ) -> RankSums:
     """Rank the values of each column of ``x``, NaN left out.
 
-    Sizes and signs are sorted as one number: the bits of |x|, then the sign; single precision takes half as long. Zeros that are kept have the lowest ranks
+    Sizes and signs are sorted as one number: the bits of |x|, then the sign. Zeros that are kept have the lowest ranks
     and neither sign. Where a number was ``subtracted`` from each column of values of some relative ``precision``
     (`rounding.centred`), sizes that rounding may have driven apart are one (`rounding.ranked`).
 
@@ -85,8 +85,8 @@ def rank_sums(
     """
     from sparsemean._kernels.signed_ranks import add_scores  # numba takes its time
 
-    n, d = x.shape
-    rows, gone = np.ascontiguousarray(x.T), np.zeros(d, dtype=np.intp)
+    (n, d), rows = x.shape, np.ascontiguousarray(x.T)
+    gone = np.zeros(d, dtype=np.intp)
     if np.isnan(rows.max(initial=0.0)):
         gaps = np.isnan(rows)
         rows, gone = np.where(gaps, 0.0, rows), gaps.sum(axis=1)
@@ -286,7 +286,7 @@ class SignedRankEvidence(OfRows):
 def of_levels(
     levels: list[FloatArray], wanted: Sequence[int], plan: Plan, *, selected: Flags, error: float
 ) -> tuple[FloatArray, Flags]:
-    """Return the null values that the test of a plan does not reject, as two rows; wanted levels, the first too, are sorted.
+    """Return the null values that the test of a plan does not reject, as two rows; levels that are used are sorted.
 
     Of one side the other end is infinite. Where a test leaves out zeros and these are at least a tenth of all, an
     interval of all values would be about another centre than the test, and often hold zero beside a test that rejects

@@ -17,6 +17,7 @@ from sparsemean._kernels import rounding
 from sparsemean._kernels.compiling import plainly
 from sparsemean._kernels.memory_layout import Array, count_threads, cut, each
 from sparsemean._stats import path
+from sparsemean._stats.arrays import take, transposed
 from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.signed_ranks import caps_of
 from sparsemean._util.plans import Plan
@@ -34,11 +35,19 @@ RANKED_AT_ONCE, LEAST_AT_ONCE = 250_000, 16
 """Values, and columns, that a thread ranks together: they stay near."""
 
 
-def one_valued(source: Source, columns: IntArray, rows: IntArray | None = None) -> IntArray:
-    """Return which of ``columns`` hold one value only, in some rows."""
+def one_valued(data: FitData, columns: IntArray, counts: Counts | None = None) -> IntArray:
+    """Return which of ``columns`` hold one value only in the rows that are looked at, of which there may be counts."""
+    rows = data.chosen
+    if rows is not None and data.units is not None:
+        rows = np.flatnonzero(np.isin(data.units, rows))
+    if counts is not None:  # buckets of such a column have one sign, or none
+        buckets, (positive, negative) = counts.buckets(0), (counts.positive[0], counts.negative[0])
+        buckets = buckets if isinstance(buckets, int) else take(buckets, columns)
+        signs = np.maximum(take(positive, columns), take(negative, columns))
+        columns = columns[(signs == buckets) | (signs == 0)]
     found = [columns[:0]]
-    for piece, values in source.takes_of(columns):
-        values = values if rows is None else values[rows]
+    for piece, every in data.source.takes_of(columns):
+        values = every if rows is None else every[rows]
         found.append(piece[np.fmin.reduce(values) == np.fmax.reduce(values)])
     return np.concatenate(found)
 
@@ -185,24 +194,19 @@ class FitData:
         precision = self.buckets.precision + rounding.DOUBLES * rows / rounding.ROUNDING
         found, native = [rank_sums(np.empty((self.plan.n_units, 0)), caps)], self.source.native
         plain = native is None or self.units is not None or self.buckets.null is not None or plainly(native.size)
-        options = {"keep_zeros": keep_zeros, "precision": precision}
         at_once = max(LEAST_AT_ONCE, RANKED_AT_ONCE // self.plan.n_rows)
 
-        def ranked(part: IntArray) -> RankSums:
-            from sparsemean._kernels.columns import turned
-
-            assert native is not None
-            values = turned(native, part)
-            return rank_sums(values if self.chosen is None else values[self.chosen], caps, **options)
-
-        if not plain:
-            tasks = [partial(ranked, columns[part]) for part in cut(columns.size, at_once)]
-            found += each(operator.call, tasks, count_threads(self.n_jobs))
+        kept = slice(None) if self.chosen is None else self.chosen
+        if native is not None and not plain:
+            found += each(
+                lambda part: rank_sums(transposed(native, columns[part])[:, kept].T, caps, keep_zeros=keep_zeros),
+                cut(columns.size, at_once), count_threads(self.n_jobs),
+            )  # fmt: skip
         for piece in self.source.taken_together(columns) if plain else ():
-            values = self.values(piece) if self.chosen is None else self.values(piece)[self.chosen]
+            values = self.values(piece)[kept]
             tasks = [
                 partial(
-                    rank_sums, values[:, part], caps, **options,
+                    rank_sums, values[:, part], caps, keep_zeros=keep_zeros, precision=precision,
                     subtracted=None if self.buckets.null is None else self.buckets.null[piece[part]],
                 )
                 for part in cut(piece.size, at_once)

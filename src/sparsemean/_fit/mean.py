@@ -70,7 +70,7 @@ class Means(OneSample):
     def values(self, data: FitData) -> tuple[Decision, Values]:
         """Return the support less columns that hold one value only, and roots of sums with their intervals."""
         plan, d, support = data.plan, data.plan.n_features, self.decision.support
-        same = one_valued(self.table.source, support)
+        same = one_valued(self.data, support)
         decision = self.decision.without(same) if same.size else self.decision
         support, none = decision.support, decision.support[:0]
         mean, ends = (np.zeros(d) if data.buckets.null is None else data.buckets.null.copy()), np.full((d, 2), np.nan)

@@ -186,7 +186,7 @@ class Centres(OneSample):
         decision, published = self.decision, data.plan.question.selection == "paper"
         last = decision.last
         looked_at = decision.support if published else on_host(namespace(last).flatnonzero(last >= 0))
-        constant = _constant(data, self.counts, looked_at)
+        constant = one_valued(data, looked_at, self.counts)
         decision = decision if published else decision.without(constant)
         return decision, replace(_support_values(data, decision.support, self.counts), constant=constant)
 
@@ -221,18 +221,7 @@ class Centres(OneSample):
         features = np.setdiff1d(found, np.concatenate((decision.support, decision.skipped)))
         located = locate_features(data, rows, features, method=self.method)
         shown = Uncertified(features, located.mean + data.offset(features), take(of_kept.p_adjusted, features))
-        return shown, int(found.size - _constant(subset, counts, found).size)
-
-
-def _constant(data: FitData, counts: Counts, columns: IntArray) -> IntArray:
-    """Return which columns hold one value only in the rows that are looked at."""
-    buckets, (positive, negative) = counts.buckets(0), (counts.positive[0], counts.negative[0])
-    buckets = buckets if isinstance(buckets, int) else take(buckets, columns)
-    signs_of, rows = np.maximum(take(positive, columns), take(negative, columns)), data.chosen
-    if rows is not None and data.units is not None:
-        rows = np.flatnonzero(np.isin(data.units, rows))
-    # Buckets of a column that holds one value have one sign, or none.
-    return one_valued(data.source, columns[(signs_of == buckets) | (signs_of == 0)], rows)
+        return shown, int(found.size - one_valued(subset, found, counts).size)
 
 
 def infer(data: FitData, counts: Counts, progress: Progress | None = None) -> tuple[Decision, FitData]:

@@ -145,8 +145,9 @@ def screen_first(data: FitData, decision: Decision, counts: Counts | None) -> Sc
         columns = np.union1d(columns, np.flatnonzero((p < WEAK) & (adjusted > question.level)))
         most = min(row_scores.AGREEING, max(row_scores.LEAST_COLUMNS, row_scores.MOST_VALUES // data.plan.n_rows))
         columns = np.sort(columns[np.argsort(log_p[columns], kind="stable")[:most]])
-    judged = _some_of(data, support)  # where bad rows are many, all columns may be on the support
     sampled = row_scores.screening_columns(data.table.shape, screen_rows=question.screen_rows)
+    # Where bad rows are many, all columns may be on the support.
+    judged = support if data.spread or not sampled.size else spread_over(support, sampled.size)
     known = np.union1d(judged, np.intersect1d(support, sampled, assume_unique=True))
     data = data.keep(np.union1d(known, columns))
     for some in data.source.taken_together(known):
@@ -166,17 +167,14 @@ def screen_on_support(
     """Judge the rows that are left by the support as well, about the means there; scores only grow."""
     if not data.plan.question.screen_rows or not support.size:
         return before
-    support = _some_of(data, support)
+    if data.spread:
+        support = spread_over(support, max(row_scores.LEAST_COLUMNS, MOST_JUDGED // data.plan.n_rows))
+    else:
+        support = spread_over(support, row_scores.screening_columns(data.table.shape).size)
     about = mean[support] - data.offset(support)
     clip = min(ON_SUPPORT, ALONE * row_scores.limit(before.kept.size))
     table = _standardized(data, support, about=about, kept=before.kept, clip=clip)
     return _judged_by(data, before, table, where="on the support itself")
-
-
-def _some_of(data: FitData, support: IntArray) -> IntArray:
-    """Return the columns of a support that rows are judged by: as many as off it, evenly spread."""
-    values = MOST_JUDGED if data.spread else row_scores.MOST_VALUES
-    return spread_over(support, min(row_scores.MOST_COLUMNS, max(row_scores.LEAST_COLUMNS, values // data.plan.n_rows)))
 
 
 def flag_skewed(data: FitData, screening: ScreeningResult, support: IntArray) -> IntArray:

@@ -13,6 +13,7 @@ from sparsemean._stats.arrays import group_indices, medians
 from sparsemean._stats.decision import Decision, MaxT, adjusted_by_holm
 from sparsemean._stats.planning import MOST_ALLOWED
 from sparsemean._stats.row_scores import screening_columns
+from sparsemean._stats.standardized import StandardizedRows
 from sparsemean._util.plans import BadRows, Shares
 from sparsemean._util.records import FloatArray, IntArray, RowScores
 
@@ -44,7 +45,7 @@ def rows_off(design: Design) -> RowScores:
     values = design.table.source.take(columns)
     with np.errstate(over="ignore", invalid="ignore"):  # what is too far is infinite; infinite units say nothing
         away = values - _nearest_medians(values, design.codes)
-    return row_scores.score_rows(away, most=(design.codes.size - 1) // 2, features=columns)
+    return row_scores.judge_rows(StandardizedRows(away, features=columns), most=(design.codes.size - 1) // 2)
 
 
 def _nearest_medians(values: FloatArray, codes: IntArray) -> FloatArray:

@@ -281,14 +281,6 @@ def gather(X: Array, rows: IntArray, columns: IntArray) -> FloatArray:
     return out
 
 
-def turned(X: Array, columns: IntArray) -> Array:
-    """Return some columns of an array that is native, as columns that lie along memory: in single precision if so."""
-    view = strided(X)
-    out = np.empty((columns.size, X.shape[0]), dtype=np.float32 if X.dtype == np.float32 else np.float64)
-    turn(view.memory, view.start, view.row_step, view.column_step, columns, out)
-    return out.T
-
-
 def bucket_means(X: Array, partition: Partition, *, level: int = 0, columns: IntArray | None = None) -> FloatArray:
     """Return the (J, features) bucket means at ``level``, of all features or of ``columns``."""
     chosen = np.arange(X.shape[1]) if columns is None else np.asarray(columns, dtype=np.intp)

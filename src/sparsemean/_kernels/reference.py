@@ -179,8 +179,9 @@ def score_sums(ranks: IntArray, cap: int) -> IntArray:
 
 
 def add_scores(
-    codes: Array, gone: IntArray, caps: IntArray, repeats: IntArray, low: IntArray, doubled: IntArray
-) -> None:
+    codes: npt.NDArray[np.uint64], gone: IntArray, caps: IntArray, repeats: IntArray, low: IntArray,
+    doubled: IntArray,
+) -> None:  # fmt: skip
     """Do what `signed_ranks.add_scores` does, all runs of values of one size at once."""
     features, n = codes.shape
     if not codes.size:

@@ -30,9 +30,9 @@ def add_scores(codes: Array, gone: Array, caps: Array, repeats: Array, low: Arra
             zeros += 1
         repeats[feature] += max(0, zeros - 1)
         for k in range(caps.size):
-            above, cap = np.int64(0), np.int64(caps[k])
+            above, cap = np.int64(0), int(caps[k])
             for i in range(row.size):
-                above += min(np.int64(i + 1), cap) * np.int64(row[i] & 1)
+                above += min(i + 1, cap) * np.int64(row[i] & 1)
             under = score_sum(n - start, cap) - score_sum(zeros, cap) - above
             low[0, k, feature], low[1, k, feature] = above, under
             doubled[0, k, feature], doubled[1, k, feature] = 2 * above, 2 * under
@@ -52,9 +52,9 @@ def add_scores(codes: Array, gone: Array, caps: Array, repeats: Array, low: Arra
                 for sign in range(2):
                     there = np.int64(0)
                     for i in range(first, last):
-                        there += min(np.int64(i + 1), np.int64(caps[k])) * np.int64((row[i] & 1) != sign)
+                        there += min(i + 1, int(caps[k])) * np.int64((row[i] & 1) != sign)
                     signed = positive if sign == 0 else number - positive
-                    least, twice = tied_scores(first + 1, number, signed, caps[k])
+                    least, twice = tied_scores(first + 1, number, int(signed), caps[k])
                     low[sign, k, feature] += least - there
                     doubled[sign, k, feature] += twice - 2 * there
             first = last

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._kernels.compiling import plainly
-from sparsemean._kernels.memory_layout import is_native
+from sparsemean._kernels.compiling import SMALL, plainly
+from sparsemean._kernels.memory_layout import is_native, strided
 from sparsemean._util.records import FloatArray, IntArray
 
 DEVICE = "cupy"
@@ -190,7 +190,7 @@ def medians(x: FloatArray) -> FloatArray:
     if on_device(x):  # without gaps
         ordered, n = namespace(x).sort(x, axis=0), x.shape[0]
         return np.asarray(on_host(0.5 * ordered[(n - 1) // 2] + 0.5 * ordered[n // 2]))
-    rows = turned(x)
+    rows = transposed(x)
     if not rows.shape[1] or np.isnan(rows.max(initial=0.0)):
         return medians_sorted(sort_columns(x))
     half = rows.shape[1] // 2
@@ -229,18 +229,25 @@ def sort_columns(x: FloatArray) -> FloatArray:
     array([[ 1.,  2.],
            [ 3., nan]])
     """
-    rows = turned(x)
+    rows = transposed(x)
     rows.sort(axis=1)
     return rows.T
 
 
-def turned(x: npt.NDArray[Float]) -> npt.NDArray[Float]:
-    """Return a copy of the columns of ``x``, each along memory: of many values a few rows are turned at a time."""
-    if plainly(x.size) or not is_native(x):
-        return x.T.copy(order="C")
-    from sparsemean._kernels.columns import turned
+def transposed(x: npt.NDArray[Kind], columns: IntArray | None = None) -> FloatArray:
+    """Return a copy of some columns of ``x``, each along memory: of many values a few rows are turned at a time.
 
-    return np.asarray(turned(x, np.arange(x.shape[1])).T)
+    They are doubles, or singles if they were.
+    """
+    columns = np.arange(x.shape[1]) if columns is None else columns
+    kind = x.dtype if x.dtype == np.float32 else np.dtype(np.float64)
+    if columns.size * x.shape[0] <= SMALL or plainly(x.size) or not is_native(x):
+        return np.array(x[:, columns].T, dtype=kind, order="C")
+    from sparsemean._kernels.columns import turn
+
+    view, out = strided(x), np.empty((columns.size, x.shape[0]), dtype=kind)
+    turn(view.memory, view.start, view.row_step, view.column_step, columns, out)
+    return out
 
 
 def present_sorted(ordered: FloatArray) -> IntArray:
@@ -292,7 +299,7 @@ def scales(values: npt.NDArray[Float], step: int) -> FloatArray:
     if on_device(values):
         ordered = namespace(values).sort(abs(values[::step]), axis=0)
         return np.asarray(on_host(ordered[ordered.shape[0] // 2]))
-    sizes = turned(values[::step])  # long rows: five times as fast as a median down the columns
+    sizes = transposed(values[::step])  # long rows: five times as fast as a median down the columns
     np.abs(sizes, out=sizes)
     if np.isnan(sizes.max(initial=0.0)):
         sizes.sort(axis=1)  # NaN goes to the end

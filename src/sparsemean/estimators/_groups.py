@@ -7,8 +7,6 @@ from typing import Any, Self
 from sklearn.utils import ClassifierTags
 
 from sparsemean._data import as_table
-from sparsemean._fit.one_sample import trend
-from sparsemean._fit.two_sample import compare
 from sparsemean.errors import InputError
 from sparsemean.estimators._selector import Selector, take_columns
 
@@ -91,7 +89,7 @@ class SparseMeanDifference(Selector):
     ['34477_at', '35885_at', '36321_at']
     """
 
-    labelled = True
+    _labelled = True
 
     def __init__(
         self,
@@ -166,6 +164,8 @@ class SparseMeanDifference(Selector):
         SparseMeanDifference
             The fitted estimator itself.
         """
+        from sparsemean._fit.two_sample import compare  # one sample has no need of it
+
         if y is None:
             raise InputError("y", "be given: requires y to be passed, but the target y is None", None)
         given = {"y": y, "groups": groups, "strata": strata, "pairs": pairs}
@@ -233,7 +233,7 @@ class SparseTrend(Selector):
     array([0, 1, 2])
     """
 
-    labelled = True
+    _labelled = True
 
     def __init__(
         self,
@@ -278,6 +278,8 @@ class SparseTrend(Selector):
         given: dict[str, object] = {"y": y, "strata": strata}
         if any(isinstance(value, str) for value in given.values()):
             X, given = take_columns(X, given)
+        from sparsemean._fit.one_sample import trend  # groups have no need of it
+
         result = trend(as_table(X, layer=layer), given["y"], strata=given["strata"], **self.get_params(deep=False))
         self._name(X, result.feature_names)
         return self._take(result, X)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
-from sklearn.feature_selection import SelectorMixin
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sparsemean._data import as_table, lies_on_device
@@ -58,10 +57,14 @@ MADE_OF_ROWS = ("result_", "mean_", "support_", "row_scores_", "row_weights_", "
 """What `SparseMean.partial_fit` leaves to be computed when it is asked for."""
 
 
-class Selector(SelectorMixin, BaseEstimator):
-    """What the estimators share: an `Estimate` read the scikit-learn way."""
+class Selector(TransformerMixin, BaseEstimator):
+    """What the estimators share: an `Estimate` read the scikit-learn way.
 
-    labelled = False
+    They do what `sklearn.feature_selection.SelectorMixin` does by asking it: to inherit from it would load all
+    selectors, and what those need, with every import.
+    """
+
+    _labelled = False
     """Whether each row has a label, or a number, that it is fitted with."""
 
     def _name(self, X: object, names: npt.NDArray[np.object_] | None) -> None:
@@ -87,7 +90,7 @@ class Selector(SelectorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse, tags.target_tags.required = True, self.labelled
+        tags.input_tags.sparse, tags.target_tags.required = True, self._labelled
         tags.input_tags.allow_nan = self.get_params()["missing"] == "omit"
         return tags
 
@@ -105,7 +108,7 @@ class Selector(SelectorMixin, BaseEstimator):
             Of the kind of ``X`` where that is possible.
         """
         if not is_foreign(X):
-            return super().transform(with_unique_columns(X))
+            return self._as_selector("transform", with_unique_columns(X))  # type: ignore[arg-type]
         check_is_fitted(self)
         table = as_table(X)
         if table.shape[1] != self.n_features_in_:
@@ -115,8 +118,26 @@ class Selector(SelectorMixin, BaseEstimator):
             check_names(table.feature_names, fitted, "the fit")
         return table.source.select(self.result_.support)
 
-    def _get_support_mask(self) -> npt.NDArray[np.bool_]:
+    def get_support(self, indices: bool = False) -> npt.NDArray[np.bool_] | IntArray:
+        """Return which features are selected: a mask, or their ``indices``."""
         check_is_fitted(self)
         mask = np.zeros(self.n_features_in_, dtype=bool)
         mask[self.result_.support] = True
-        return mask
+        return np.flatnonzero(mask) if indices else mask
+
+    def inverse_transform(self, X: npt.ArrayLike) -> npt.ArrayLike:
+        """Return ``X`` with columns of zeros in place of those that `transform` takes away."""
+        return self._as_selector("inverse_transform", X)
+
+    def get_feature_names_out(self, input_features: npt.ArrayLike | None = None) -> npt.NDArray[np.object_]:
+        """Return the names of the selected features, given those of all if they came without names."""
+        return np.asarray(self._as_selector("get_feature_names_out", input_features))
+
+    def _transform(self, X: npt.ArrayLike) -> npt.ArrayLike:
+        return self._as_selector("_transform", X)
+
+    def _as_selector(self, name: str, given: npt.ArrayLike | None) -> npt.ArrayLike:
+        from sklearn.feature_selection import SelectorMixin
+
+        done: npt.ArrayLike = getattr(SelectorMixin, name)(self, given)
+        return done

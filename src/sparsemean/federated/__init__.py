@@ -132,7 +132,7 @@ def aggregate(
     rule = f"be 'auto' or fewer than half of {pluralize(n, 'client')}"
     allowed = None if is_auto(f) else integer(f, argument="f", least=0, most=(n - 1) // 2, rule=rule)
     largest = np.finfo(rows.dtype).max / (2 * n)  # differences of such values, and sums of these, do not overflow
-    finite = np.asarray((np.abs(rows) <= largest).all(axis=1))
+    finite = np.asarray((rows.max(axis=1) <= largest) & (rows.min(axis=1) >= -largest))
     if not finite.any():
         raise InputError("updates", f"have at least one client with finite values below {largest:.2g}", "none")
     present = rows if finite.all() else rows[finite]

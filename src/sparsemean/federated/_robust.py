@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._fit.refinement import FAR
+from sparsemean._kernels.centres import median_distances
 from sparsemean._kernels.memory_layout import each
-from sparsemean._stats.arrays import GAUSSIAN
+from sparsemean._stats.arrays import GAUSSIAN, transposed
 from sparsemean._stats.planning import MOST_ALLOWED
 from sparsemean._stats.row_scores import limit
 from sparsemean._util.records import FloatArray
@@ -38,7 +39,7 @@ FEWEST = 8
 """Clients below which halves tell nothing: a third is trimmed at each end."""
 TINY = 1e-300
 """What a scale of nothing is divided by."""
-BLOCK_VALUES = 1 << 20
+BLOCK_VALUES = 1 << 18
 """Values of a block of coordinates, so that what is made of it stays near."""
 
 
@@ -70,12 +71,10 @@ def _products(rows: Rows, threads: int) -> tuple[FloatArray, FloatArray]:
     n, d = rows.shape
 
     def part(at: slice) -> tuple[FloatArray, FloatArray, int]:
-        away, unit = _about_median(rows[:, at])
-        varied = unit > 0
-        away = away[:, varied] / (GAUSSIAN * unit[varied])
-        cut = np.clip(away, -CLIP, CLIP).astype(np.float32, copy=False)
-        beyond = np.count_nonzero(np.abs(away) > CLIP, axis=1)
-        return np.asarray(cut @ cut.T, dtype=np.float64), beyond, int(varied.sum())
+        away = _standardized(transposed(rows[:, at])).astype(np.float32, copy=False)
+        cut = np.clip(away, -CLIP, CLIP)
+        beyond = np.count_nonzero(cut != away, axis=0)
+        return np.asarray(cut.T @ cut, dtype=np.float64), beyond, away.shape[0]
 
     gram, beyond, number = np.zeros((n, n)), np.zeros(n), 0
     for products, far, varied in each(part, _blocks(n, d), threads):
@@ -83,15 +82,24 @@ def _products(rows: Rows, threads: int) -> tuple[FloatArray, FloatArray]:
     return gram, beyond / max(1, number)
 
 
-def _about_median(block: Rows) -> tuple[Rows, Rows]:
-    """Return values from the median of each column, and the median size of what is then there."""
-    away = block - _middle(np.sort(block, axis=0))
-    return away, _middle(np.sort(np.abs(away), axis=0))
+def _standardized(block: Rows) -> Rows:
+    """Return values of coordinates, a row each, from their medians in robust deviations; of those alone that vary."""
+    centre, unit = _centres(np.sort(block, axis=1))
+    varied = np.flatnonzero(unit > 0)
+    if varied.size < unit.size:
+        block, centre, unit = block[varied], centre[varied], unit[varied]
+    block = block - centre[:, np.newaxis]
+    block /= (GAUSSIAN * unit)[:, np.newaxis]
+    return block
 
 
-def _middle(ordered: Rows) -> Rows:
-    n = ordered.shape[0]
-    return np.asarray(ordered[(n - 1) // 2] / 2 + ordered[n // 2] / 2)
+def _centres(ordered: Rows) -> tuple[Rows, Rows]:
+    """Return the median of each row of rising values, and the median of their distances from it."""
+    n = ordered.shape[1]
+    centre = ordered[:, (n - 1) // 2] / 2 + ordered[:, n // 2] / 2
+    unit = np.empty_like(centre)
+    median_distances(ordered, centre, unit)
+    return centre, unit
 
 
 def _blocks(n: int, d: int) -> list[slice]:
@@ -166,17 +174,15 @@ def best_share(rows: Rows, rng: np.random.Generator) -> float:
     if n < FEWEST:
         return max(1, (n - 1) // 3) / n if n > 2 else 0.0
     seen = rows[:, :: -(-d // SEEN)]
-    away, unit = _about_median(seen)
-    varied = unit > 0
-    if not varied.any():
+    cut = np.clip(_standardized(transposed(seen)), -REACH, REACH).astype(np.float64)
+    if not cut.size:
         return 0.0
-    cut = np.clip(away[:, varied] / (GAUSSIAN * unit[varied]), -REACH, REACH).astype(np.float64)
     errors, half = np.zeros(len(TRIMMED)), n // 2
     for _ in range(SPLITS):
         order = rng.permutation(n)
         first, second = (
             np.array([_mean(ordered, share) for share in TRIMMED])
-            for ordered in (np.sort(cut[order[:half]], axis=0), np.sort(cut[order[half : 2 * half]], axis=0))
+            for ordered in (np.sort(cut[:, order[:half]], axis=1), np.sort(cut[:, order[half : 2 * half]], axis=1))
         )
         bias = np.sum((first - first[0]) * (second - second[0]), axis=1)
         errors += np.sum((first - second) ** 2, axis=1) / 4 + np.maximum(bias, 0.0)
@@ -184,10 +190,10 @@ def best_share(rows: Rows, rng: np.random.Generator) -> float:
 
 
 def _mean(ordered: Rows, share: float) -> Rows:
-    """Return the mean of each column without a share of its values at each end, one value at least."""
-    n = ordered.shape[0]
+    """Return the mean of each row without a share of its values at each end, one value at least."""
+    n = ordered.shape[1]
     cut = min(math.ceil(share * n - 1e-9), (n - 1) // 2)
-    return np.asarray(ordered[cut : n - cut].mean(axis=0))
+    return np.asarray(ordered[:, cut : n - cut].mean(axis=1))
 
 
 def trimmed_mean(rows: Rows, share: float, threads: int) -> Rows:
@@ -200,13 +206,18 @@ def trimmed_mean(rows: Rows, share: float, threads: int) -> Rows:
     update = np.empty(d, dtype=rows.dtype)
 
     def part(at: slice) -> None:
-        ordered = np.sort(rows[:, at], axis=0)
-        centre = _middle(ordered)
-        reach = GAUSSIAN * REACH * _middle(np.sort(np.abs(ordered - centre), axis=0))
-        update[at] = _mean(np.clip(ordered, centre - reach, centre + reach), share)
-        equal = reach == 0
-        if equal.any() and n > 2:
-            update[at][equal] = _mean(ordered[:, equal], max(share, MOST_ALLOWED))
+        ordered = transposed(rows[:, at])
+        ordered.sort(axis=1)
+        centre, unit = _centres(ordered)
+        reach = GAUSSIAN * REACH * unit
+        equal = np.flatnonzero(reach == 0)
+        trimmed = _mean(ordered[equal], max(share, MOST_ALLOWED)) if equal.size and n > 2 else None
+        low, high = centre - reach, centre + reach
+        if (ordered[:, 0] < low).any() or (ordered[:, -1] > high).any():
+            np.clip(ordered, low[:, np.newaxis], high[:, np.newaxis], out=ordered)
+        update[at] = _mean(ordered, share)
+        if trimmed is not None:
+            update[at][equal] = trimmed
 
     for _ in each(part, _blocks(n, d), threads):
         pass
