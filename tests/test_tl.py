@@ -50,7 +50,7 @@ def test_what_is_written_is_what_the_plain_call_says(form: Any) -> None:
     adata = cells()
     plain = SparseMeanDifference().fit(adata, adata.obs["kind"])
     adata.X = form(adata.X)
-    result = tl.rank_genes_groups(adata, "kind", radius=True)
+    result = tl.rank_genes_groups(adata, "kind", corr_method="bonferroni", radius=True, pts=True)
     assert isinstance(result, Comparison)
     written = adata.uns[KEY]
     assert written["names"].dtype.names == ("T", "NK", "B")  # the order of the categories
@@ -61,9 +61,15 @@ def test_what_is_written_is_what_the_plain_call_says(form: Any) -> None:
         np.testing.assert_array_equal(by_gene(adata, "max_contamination", group), estimate.max_contamination)
         np.testing.assert_array_equal(by_gene(adata, "ci_low", group), estimate.intervals[:, 0])
         np.testing.assert_array_equal(np.flatnonzero(by_gene(adata, "selected", group)), estimate.support)
-        scores, p = by_gene(adata, "scores", group), estimate.p_values
-        np.testing.assert_allclose(scores, np.sign(estimate.beta) * stats.norm.isf(p / 2), rtol=1e-5, atol=1e-6)
+        own = np.asarray(adata.obs["kind"] == group)
+        ranks = stats.rankdata(cells().X, axis=0)[own].sum(axis=0)
+        mean, sd = own.sum() * (N + 1) / 2, np.sqrt(own.sum() * (~own).sum() * (N + 1) / 12)
+        np.testing.assert_allclose(by_gene(adata, "scores", group), (ranks - mean) / sd, rtol=1e-5, atol=1e-6)
         assert (np.diff(written["scores"][group]) <= 0).all()
+    tl.rank_genes_groups(adata, "kind", selection="fwer", tie_correct=True, key_added="z")
+    for group, estimate in plain.results_.items():
+        scores, p = by_gene(adata, "scores", group, "z"), estimate.p_values
+        np.testing.assert_allclose(scores, np.sign(estimate.beta) * stats.norm.isf(p / 2), rtol=1e-5, atol=1e-6)
     assert np.flatnonzero(adata.obs[f"{KEY}_suspect"]).tolist() == sorted(plain.suspects_)
     np.testing.assert_array_equal(adata.obs[f"{KEY}_score"], plain.row_scores_)
     share = np.asarray(plain.result_.table(all=True).set_index(["group", "feature"])["share_nonzero_1"].loc["B"])
@@ -74,7 +80,7 @@ def test_what_is_written_is_what_the_plain_call_says(form: Any) -> None:
 def test_scores_go_on_where_p_ends() -> None:
     adata = cells()
     large = anndata.concat([adata] * 40, index_unique="-", merge="same")
-    tl.rank_genes_groups(large, "kind", contamination=0)
+    tl.rank_genes_groups(large, "kind", contamination=0, tie_correct=True)
     assert by_gene(large, "pvals", "B")[0] <= np.finfo(float).tiny
     assert np.isfinite(by_gene(large, "scores", "B")).all()
     assert by_gene(large, "scores", "B")[0] > 38  # what the smallest p that a number can hold has
@@ -88,7 +94,7 @@ def test_two_groups_are_mirror_images() -> None:
     np.testing.assert_array_equal(by_gene(adata, "ci_low", "A"), -by_gene(adata, "ci_high", "B"))
     assert set(adata.uns[KEY]["names"]["A"][:2]) == {"g0", "g1"}
     assert set(adata.uns[KEY]["names"]["B"][:2]) == {"g2", "g3"}
-    tl.rank_genes_groups(adata, "kind", reference="B", key_added="against")
+    tl.rank_genes_groups(adata, "kind", reference="B", key_added="against", pts=True)
     assert adata.uns["against"]["names"].dtype.names == ("A",)
     np.testing.assert_array_equal(by_gene(adata, "scores", "A", "against"), by_gene(adata, "scores", "A"))
     assert list(adata.uns["against"]["pts"]) == ["A", "B"]
@@ -98,11 +104,11 @@ def test_two_groups_are_mirror_images() -> None:
 def test_some_groups_are_a_smaller_family() -> None:
     adata = cells()
     tl.rank_genes_groups(adata, "kind")
-    some = tl.rank_genes_groups(adata, "kind", groups=["B"], key_added="some")
+    some = tl.rank_genes_groups(adata, "kind", groups=["B"], selection="fwer", key_added="some")
     assert adata.uns["some"]["names"].dtype.names == ("B",)
     np.testing.assert_array_equal(by_gene(adata, "pvals", "B", "some")[:2], by_gene(adata, "pvals", "B")[:2])
     np.testing.assert_allclose(some.p_adjusted[some.p_values.argmin()], D * some.p_values.min())
-    tl.rank_genes_groups(adata, "kind", groups=["B"], reference="T", pts=False, key_added="one")
+    tl.rank_genes_groups(adata, "kind", groups=["B"], reference="T", key_added="one")
     assert adata.uns["one"]["names"].dtype.names == ("B",)
     assert "pts" not in adata.uns["one"]
 
@@ -116,14 +122,14 @@ def test_values_are_those_of_scanpy(tmp_path: Path) -> None:
     assert "values are those of adata.raw, as scanpy has it where there is one (use_raw=None)" in result.summary()
     assert adata.uns[KEY]["params"] == {
         "groupby": "kind", "reference": "rest", "method": "sparsemean", "use_raw": True, "layer": None,
-        "corr_method": "holm",
+        "corr_method": "benjamini-hochberg",
     }  # fmt: skip
     with pytest.warns(UserWarning, match=r"^adata\.X has negative values, as if scaled"):
         tl.rank_genes_groups(adata, "kind", use_raw=False, key_added="scaled")
     assert np.isnan(by_gene(adata, "logfoldchanges", "B", "scaled")).all()
-    half = tl.rank_genes_groups(adata, "kind", layer="half", key_added="half", selection="fdr")
+    half = tl.rank_genes_groups(adata, "kind", layer="half", key_added="half", selection="fwer")
     assert "values are those of layer 'half'." in half.summary()
-    assert adata.uns["half"]["params"]["corr_method"] == "benjamini-hochberg"
+    assert adata.uns["half"]["params"]["corr_method"] == "holm"
     np.testing.assert_allclose(
         by_gene(adata, "estimate", "B", "half")[:2], by_gene(adata, "estimate", "B")[:2] / 2, rtol=1e-6
     )
@@ -208,6 +214,36 @@ def test_errors_name_the_argument(options: dict[str, Any], message: str) -> None
     assert KEY not in adata.uns
     with pytest.raises(InputError, match="adata must be an AnnData: got ndarray"):
         tl.rank_genes_groups(adata.X, "kind")
+
+
+def test_habits_of_scanpy_mean_what_they_do_there() -> None:
+    adata = cells()
+    whole = tl.rank_genes_groups(adata, "kind", method="wilcoxon", n_genes=3)
+    assert "with q ≤ 0.05 by Benjamini–Hochberg" in whole.summary()
+    assert [len(adata.uns[KEY]["names"][group]) for group in ("B", "NK", "T")] == [3, 3, 3]
+    assert set(adata.uns[KEY]["names"]["B"][:2]) == {"g0", "g1"}
+    adata.var["wanted"] = np.arange(D) < 8
+    for mask in ("wanted", adata.var["wanted"].to_numpy()):
+        tl.rank_genes_groups(adata, "kind", mask_var=mask, pts=True, key_added="some")
+        assert sorted(adata.uns["some"]["names"]["B"]) == GENES[:8]
+        assert adata.uns["some"]["pts"].index.tolist() == GENES[:8]
+    tl.rank_genes_groups(adata, "kind", rankby_abs=True, key_added="abs")
+    assert (np.diff(np.abs(adata.uns["abs"]["scores"]["B"])) <= 0).all()
+    tl.rank_genes_groups(adata, "kind", mean_in_log_space=False, key_added="raised")
+    own = np.asarray(adata.obs["kind"] == "B")
+    high, low = (np.expm1(adata.X[rows]).mean(axis=0) + 1e-9 for rows in (own, ~own))
+    np.testing.assert_allclose(by_gene(adata, "logfoldchanges", "B", "raised"), np.log2(high / low), rtol=1e-5)
+    for options, message in (
+        ({"method": "t-test"}, "method must be one of 'wilcoxon': got 't-test'"),
+        ({"corr_method": "holm"}, "corr_method must be one of 'benjamini-hochberg', 'bonferroni'"),
+        ({"corr_method": "bonferroni", "selection": "fwer"}, "selection must be left out with corr_method"),
+        ({"n_genes": 0}, "n_genes must be a number from 1 on"),
+        ({"mask_var": "who"}, "mask_var must name a column of var"),
+        ({"mask_var": np.ones(3, dtype=bool)}, f"mask_var must be True or False for each of the {D} genes"),
+        ({"copy": True}, r"copy must be left out: got True; pass adata.copy\(\)"),
+    ):
+        with pytest.raises(InputError, match=message):
+            tl.rank_genes_groups(adata, "kind", **options)
 
 
 # Donors.
@@ -391,11 +427,11 @@ def test_suspects_that_are_not_counted_are_not_marked() -> None:
     assert np.flatnonzero(adata.obs[f"{KEY}_suspect"]).tolist() == [8]
 
 
-def test_labels_that_files_cannot_store_have_no_shares(tmp_path: Path) -> None:
+def test_labels_that_files_cannot_store_have_no_shares_unless_asked_for(tmp_path: Path) -> None:
     for label in ("", "CD4/CD8"):
         adata = cells((label, "T"))
-        result = tl.rank_genes_groups(adata, "kind")
-        assert "pts are left out" in result.summary()
+        tl.rank_genes_groups(adata, "kind")
+        assert "pts" not in adata.uns[KEY]
         assert adata.uns[KEY]["names"].dtype.names == ("T", label)
         adata.write_h5ad(tmp_path / "x.h5ad")
         tl.rank_genes_groups(adata, "kind", pts=True)

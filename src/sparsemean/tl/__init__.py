@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from sparsemean._data.anndata import read_anndata
-from sparsemean._data.source import Array, as_dense
-from sparsemean._data.table import Table, as_names
+from sparsemean._data.source import Array, Subset, as_dense
+from sparsemean._data.table import Names, Table, as_names
 from sparsemean._evidence.ranks import REST
 from sparsemean._fit import designs, two_sample
 from sparsemean._fit.one_sample import fit
 from sparsemean._stats.effects import log2_fold_change
-from sparsemean._stats.planning import SELECTIONS
+from sparsemean._stats.planning import SELECTIONS, one_of
 from sparsemean._stats.row_scores import LARGE
 from sparsemean._util.checks import draw_seed, integer, list_names
 from sparsemean._util.records import FloatArray, IntArray
@@ -35,16 +35,8 @@ KEY = "rank_genes_groups"
 """Where scanpy's functions look unless told otherwise."""
 OPTIONS = ("contamination", "selection", "level", "min_effect", "missing", "random_state", "n_jobs")
 """Parameters of `SparseMeanDifference` that may be given."""
-SCANPYS = {
-    "method": "there is one method here, by ranks: leave it out",
-    "corr_method": "selection='fdr' is Benjamini and Hochberg, 'fwer' Holm",
-    "n_genes": "all genes are written: sc.get.rank_genes_groups_df and sc.pl take as many as you like",
-    "rankby_abs": "all genes are written: sort those of sc.get.rank_genes_groups_df by the absolute score",
-    "mask_var": "test adata[:, mask] with use_raw=False",
-    "tie_correct": "ties are always taken into account: leave it out",
-    "copy": "pass adata.copy(), as the result itself is returned",
-}
-"""Parameters of scanpy's function that there are not, and what there is."""
+CORRECTIONS = {"benjamini-hochberg": "fdr", "bonferroni": "fwer"}
+"""Rules by what scanpy calls them; of Holm's, which rejects all that Bonferroni's does, errors are as rare."""
 KINDS = {"names": "O", "scores": "f4", "logfoldchanges": "f4", "radius": "i8", "selected": "?"}
 """Types of columns, as in scanpy's own; all others are of float64."""
 LOOKS = {
@@ -52,7 +44,6 @@ LOOKS = {
     "scaled": "{} has negative values, as if scaled: shifts are in units of that scale and there are no fold changes; "
     "logarithms of normalised counts are meant",
 }
-NO_SHARES = "pts are left out; where a label has a slash or is empty, which not all files can store, pts=True has them"
 DONORS = (
     "cells may not be independent: obs has the column {0!r} with {1:,} values for {2:,} cells; pass donors={0!r} for "
     "statements about donors in general, or batch={0!r} to compare within these donors alone"
@@ -69,7 +60,14 @@ def rank_genes_groups(
     use_raw: bool | None = None,
     donors: str | None = None,
     batch: str | None = None,
-    pts: bool | None = None,
+    method: str | None = None,
+    corr_method: str | None = None,
+    n_genes: int | None = None,
+    mask_var: object = None,
+    rankby_abs: bool = False,
+    tie_correct: bool = False,
+    mean_in_log_space: bool = True,
+    pts: bool = False,
     radius: bool = False,
     min_cells: int = 1,
     key_added: str | None = None,
@@ -78,8 +76,8 @@ def rank_genes_groups(
     """Rank the genes that tell groups of cells apart, with p-values that hold while some cells are mislabelled.
 
     What scanpy's function of this name writes is written in its place and format, so that ``sc.get`` and ``sc.pl`` read
-    it: ``names``, ``scores`` (z of the p-value, with the sign of the difference), ``pvals``, ``pvals_adj`` (of all
-    groups together), ``logfoldchanges`` (scanpy's formula), ``pts``, ``pts_rest`` and ``params``. Beside these, in the
+    it: ``names``, ``scores`` (those of scanpy's ``method="wilcoxon"``), ``pvals``, ``pvals_adj`` (of all groups
+    together), ``logfoldchanges`` (scanpy's formula), ``params`` and, if asked for, ``pts``. Beside these, in the
     same order: ``selected``, ``estimate`` (the shift, or delta where many values are equal), ``ci_low``, ``ci_high``,
     ``delta`` (Cliff's), ``max_contamination`` and, if asked for, ``radius``. ``obs`` gets ``{key_added}_suspect`` and
     ``{key_added}_score``: of cells that contradict their group, or of all cells of such a donor. Suspects of the kind
@@ -108,9 +106,24 @@ def rank_genes_groups(
     batch : str, optional
         The column of ``obs`` within whose values alone cells, or donors, are compared. Values with cells of one group
         only are left out.
-    pts : bool, optional
-        Whether the shares of cells that express each gene are written. None does, unless a label has a slash in it or
-        is empty: zarr and later versions of anndata write no file of them then.
+    method : "wilcoxon", optional
+        There is one method, by ranks; scanpy's other ones are refused.
+    corr_method : {"benjamini-hochberg", "bonferroni"}, optional
+        The rule that selects genes and adjusts p-values: Benjamini and Hochberg's, the default, or Holm's, which no
+        gene fails that Bonferroni's selects. Unlike scanpy's it is of all groups together. ``selection`` has more.
+    n_genes : int, optional
+        How many genes are written for each group, those with the largest scores; all by default.
+    mask_var : array of bool or str, optional
+        The genes that are tested, or the column of ``var`` that says so.
+    rankby_abs : bool, default=False
+        Whether genes are sorted by the size of their scores, whatever the sign.
+    tie_correct : bool, default=False
+        Scores: scanpy's z without a correction for ties, or, if True, the z of the p-values, which know of ties and bad
+        cells. Within batches, and where donors are compared with themselves, they are always the latter.
+    mean_in_log_space : bool, default=True
+        Whether fold changes are those of expm1 of mean logarithms, or of means of expm1.
+    pts : bool, default=False
+        Whether the shares of cells that express each gene are written. Files take no label with a slash in it then.
     radius : bool, default=False
         Whether the radius of every gene is written, which takes a quarter of the time of the fit; the result has it in
         any case.
@@ -144,6 +157,7 @@ def rank_genes_groups(
     ['g0', 'g1']
     """
     columns = _columns(adata, params, groupby=groupby, donors=donors, batch=batch)
+    params["selection"] = _selection(method, corr_method, params.get("selection"))
     least = integer(min_cells, argument="min_cells", least=1, rule="be a whole number from 1 on")
     key = KEY if key_added is None else key_added
     labels = {argument: adata.obs[column] for argument, column in columns.items()}
@@ -151,8 +165,10 @@ def rank_genes_groups(
     tests = design.tests
     compared = adata if design.kept.size == adata.n_obs else adata[design.kept]
     table, raw = _table(compared, layer, use_raw, columns.values())
-    profiles = _profiles(table, tests.codes, skip_missing=params.get("missing") == "omit")
-    pts = all(name and "/" not in name for name in map(tests.name, tests.shown)) if pts is None else pts
+    table = table if mask_var is None else _masked(table, mask_var, adata)
+    base = adata.uns.get("log1p", {}).get("base")  # what scanpy's log1p was told: None for its own
+    unit = 1.0 if base is None else float(np.log(base))
+    profiles = _profiles(table, tests.codes, unit, skip_missing=params.get("missing") == "omit")
     name = "adata.raw" if raw else "adata.X" if layer is None else f"layer {layer!r}"
     alarms = [LOOKS[profiles.looks].format(name)] if profiles.looks else []
     if table.repeated is not None and donors is None:
@@ -161,17 +177,19 @@ def rank_genes_groups(
     for alarm in alarms:
         warnings.warn(alarm, stacklevel=2)
     as_scanpy = ", as scanpy has it where there is one (use_raw=None)" if raw and use_raw is None else ""
-    notes = (*alarms, f"values are those of {name}{as_scanpy}", *design.notes, *([] if pts else [NO_SHARES]))
+    notes = (*alarms, f"values are those of {name}{as_scanpy}", *design.notes)
     table = replace(table, repeated=None, notes=(*table.notes, *notes))
-    base = adata.uns.get("log1p", {}).get("base")  # what scanpy's log1p was told: None for its own
     result, numbers = _fitted(table, design, params, radius=radius, min_cells=least)
+    if not (tie_correct or design.crossed or batch):
+        _as_scanpys(numbers, tests)
+    first = _first_genes(numbers, n_genes, by_size=rankby_abs)
     adata.uns[key] = {
         "params": {
             **columns, "reference": str(reference), "method": "sparsemean", "use_raw": raw, "layer": layer,
-            "corr_method": SELECTIONS[params.get("selection", "fwer")].lower().replace("–", "-"),
+            "corr_method": SELECTIONS[params["selection"]].lower().replace("–", "-"),
         },
-        **_records(tests, numbers, table, profiles, 1.0 if base is None else float(np.log(base))),
-        **(_shares(tests, profiles, (adata.raw if raw else adata).var_names) if pts else {}),
+        **_records(tests, numbers, first, table, profiles, unit if mean_in_log_space else None),
+        **(_shares(tests, profiles, table.feature_names) if pts else {}),
     }  # fmt: skip
     for column, values in _of_cells(result, design, adata.n_obs).items():
         adata.obs[f"{key}_{column}"] = values
@@ -187,8 +205,8 @@ def _columns(adata: AnnData, params: Mapping[str, object], **columns: str | None
         raise InputError("adata", "be an AnnData", type(adata).__name__, "SparseMeanDifference takes all else")
     if getattr(adata, "isbacked", False) and adata.is_view:
         raise InputError("adata", "not be a view of a backed file, which nothing can be added to", "one", "to_memory()")
-    if theirs := [name for name in SCANPYS if name in params]:
-        raise InputError(theirs[0], "be left out, as it is scanpy's alone", repr(params[theirs[0]]), SCANPYS[theirs[0]])
+    if "copy" in params:
+        raise InputError("copy", "be left out", repr(params["copy"]), "pass adata.copy(): the result is returned")
     if unknown := sorted(params.keys() - set(OPTIONS)):
         raise InputError("options", f"be among {', '.join(OPTIONS)}", list_names(unknown), "check their spelling")
     named = {argument: column for argument, column in columns.items() if column is not None}
@@ -197,6 +215,28 @@ def _columns(adata: AnnData, params: Mapping[str, object], **columns: str | None
             listed = list_names(list(map(str, adata.obs.columns)), 20) or "none"
             raise InputError(argument, "name a column of obs", repr(column), f"it has {listed}")
     return named
+
+
+def _selection(method: str | None, corr_method: str | None, selection: object) -> object:
+    """Return the rule that scanpy's parameters name, or our own."""
+    one_of(method or "wilcoxon", ("wilcoxon",), argument="method")
+    if corr_method is not None and selection is not None:
+        raise InputError("selection", "be left out with corr_method", repr(selection))
+    rule = one_of(corr_method or "benjamini-hochberg", CORRECTIONS, argument="corr_method")
+    return CORRECTIONS[rule] if selection is None else selection
+
+
+def _masked(table: Table, mask: object, adata: AnnData) -> Table:
+    """Return some genes alone."""
+    if isinstance(mask, str) and mask not in adata.var:
+        raise InputError("mask_var", "name a column of var", repr(mask))
+    flags = np.asarray(adata.var[mask] if isinstance(mask, str) else mask)
+    if flags.dtype != bool or flags.shape != (table.shape[1],) or not flags.any():
+        rule = f"be True or False for each of the {table.shape[1]:,} genes that are tested"
+        raise InputError("mask_var", rule, f"{flags.dtype} of shape {flags.shape}")
+    assert table.feature_names is not None
+    genes = np.flatnonzero(flags)
+    return replace(table, source=Subset(table.source, genes), feature_names=table.feature_names[genes])
 
 
 def _table(adata: AnnData, layer: str | None, use_raw: bool | None, known: Collection[str]) -> tuple[Table, bool]:
@@ -279,6 +319,25 @@ def _numbers(estimate: Estimate, at: slice, *, radius: bool) -> Numbers:
     }
 
 
+def _as_scanpys(numbers: dict[int, Numbers], tests: Tests) -> None:
+    """Put Wilcoxon's z without a correction for ties, (U − n₁n₂/2)/√(n₁n₂(n₁ + n₂ + 1)/12), in the place of scores."""
+    sizes = np.bincount(tests.codes).astype(np.float64)
+    for group, columns in numbers.items():
+        own, other = sizes[group], sizes[tests.other(group)].sum()
+        columns["scores"] = columns["delta"] * np.sqrt(3.0 * own * other / (own + other + 1.0))
+
+
+def _first_genes(numbers: dict[int, Numbers], n_genes: int | None, *, by_size: bool) -> dict[int, IntArray]:
+    """Return which genes are written of each group, those with the largest scores first."""
+    most = n_genes if n_genes is None else integer(n_genes, argument="n_genes", least=1, rule="be a number from 1 on")
+
+    def order(columns: Numbers) -> IntArray:
+        keys = [np.nan_to_num(columns[name]) for name in ("estimate", "delta", "scores")]
+        return np.lexsort([np.negative(np.abs(key) if by_size else key) for key in keys])[:most]
+
+    return {group: order(columns) for group, columns in numbers.items()}
+
+
 def _mirrored(numbers: Numbers) -> Numbers:
     """Return what the same test says of the other group."""
     turned = {"scores": "scores", "estimate": "estimate", "delta": "delta", "ci_low": "ci_high", "ci_high": "ci_low"}
@@ -290,60 +349,59 @@ class _Profiles:
     """Sums, values other than zero and values that are there, of each group, (groups, d); what all values look like."""
 
     sums: FloatArray
+    raised: FloatArray
+    """Sums of expm1 of values."""
     nonzero: FloatArray
     number: FloatArray
     looks: str | None
     """"scaled" where some are negative, "counts" where all are whole numbers from 0 on."""
 
-    def mean(self, groups: IntArray) -> FloatArray:
-        """Return the mean of some groups together."""
-        return np.asarray(self.sums[groups].sum(axis=0) / self.number[groups].sum(axis=0))
-
-    def share(self, groups: IntArray) -> FloatArray:
-        """Return the share of values other than zero of some groups together."""
-        return np.asarray(self.nonzero[groups].sum(axis=0) / self.number[groups].sum(axis=0))
+    def mean(self, of: str, groups: IntArray) -> FloatArray:
+        """Return the mean of some groups together, of what was added up."""
+        return np.asarray(getattr(self, of)[groups].sum(axis=0) / self.number[groups].sum(axis=0))
 
 
-def _profiles(table: Table, codes: IntArray, *, skip_missing: bool) -> _Profiles:
+def _profiles(table: Table, codes: IntArray, unit: float, *, skip_missing: bool) -> _Profiles:
     """Add the cells of every group up, in one reading."""
     from scipy.sparse import csr_array
 
     sizes = np.bincount(codes)
     group = csr_array((np.ones(codes.size), (codes, np.arange(codes.size))), shape=(sizes.size, codes.size))
-    sums, nonzero, number = np.empty((3, sizes.size, table.shape[1]))
+    sums, raised, nonzero, number = np.empty((4, sizes.size, table.shape[1]))
     negative, whole = False, True
     for first, block in designs.pieces(table, skip_missing=skip_missing):
         at = slice(first, first + block.shape[1])
         values: Any = block.astype(np.float64)
         stored, missing = values if isinstance(values, np.ndarray) else values.data, values != values
         np.nan_to_num(stored, copy=False)
-        added = (np.asarray(as_dense(group @ each), dtype=np.float64) for each in (values, values != 0, missing))
-        sums[:, at], nonzero[:, at], gaps = added
+        with np.errstate(over="ignore"):  # of counts that are no logarithms
+            powers = np.expm1(unit * values) if isinstance(values, np.ndarray) else (unit * values).expm1()
+        each = (as_dense(group @ part) for part in (values, powers, values != 0, missing))
+        sums[:, at], raised[:, at], nonzero[:, at], gaps = (np.asarray(part, dtype=np.float64) for part in each)
         number[:, at] = sizes[:, np.newaxis] - gaps
         negative = negative or bool((stored < 0).any())
         whole = whole and np.array_equal(stored, np.rint(stored))
-    return _Profiles(sums, nonzero, number, "scaled" if negative else "counts" if whole else None)
+    return _Profiles(sums, raised, nonzero, number, "scaled" if negative else "counts" if whole else None)
 
 
 # What is written.
 
 
 def _records(
-    tests: Tests, numbers: dict[int, Numbers], table: Table, profiles: _Profiles, log_base: float
-) -> dict[str, np.recarray]:
-    """Return one record array a column, a field for each group, genes with the largest score first."""
-    scale = {"counts": "counts", "scaled": None, None: "log1p"}[profiles.looks]
-    unit, genes = log_base if scale == "log1p" else 1.0, table.feature_names
+    tests: Tests, numbers: dict[int, Numbers], first: dict[int, IntArray], table: Table, profiles: _Profiles,
+    unit: float | None,
+) -> dict[str, np.recarray]:  # fmt: skip
+    """Return one record array a column, a field for each group; logarithms have a unit, or means are of expm1."""
+    scale = {"counts": "counts", "scaled": None, None: "log1p" if unit else "counts"}[profiles.looks]
+    of, unit = ("sums", 1.0) if profiles.looks else ("sums", unit) if unit else ("raised", 1.0)
+    genes = table.feature_names
     assert genes is not None
     per_group: dict[str, list[Array]] = {}
     for group in tests.shown:
-        own, other = (unit * profiles.mean(groups) for groups in (np.array([group]), tests.other(group)))
+        own, other = (unit * profiles.mean(of, groups) for groups in (np.array([group]), tests.other(group)))
         columns = {"names": genes, **numbers[group], "logfoldchanges": log2_fold_change(own, other, scale)}
-        order = np.lexsort(
-            [np.negative(np.nan_to_num(numbers[group][name])) for name in ("estimate", "delta", "scores")]
-        )
         for name, values in columns.items():
-            per_group.setdefault(name, []).append(values[order])
+            per_group.setdefault(name, []).append(values[first[group]])
     fields = [tests.name(group) for group in tests.shown]
     return {
         name: np.rec.fromarrays(values, dtype={"names": fields, "formats": [KINDS.get(name, "f8")] * len(fields)})
@@ -351,12 +409,12 @@ def _records(
     }
 
 
-def _shares(tests: Tests, profiles: _Profiles, genes: pd.Index) -> dict[str, pd.DataFrame]:
+def _shares(tests: Tests, profiles: _Profiles, genes: Names | None) -> dict[str, pd.DataFrame]:
     """Return the shares of cells that express each gene, in the groups and in the rest of each."""
     import pandas as pd
 
     def frame(groups: dict[int, IntArray]) -> pd.DataFrame:
-        shares = {tests.name(group): profiles.share(together) for group, together in groups.items()}
+        shares = {tests.name(group): profiles.mean("nonzero", together) for group, together in groups.items()}
         return pd.DataFrame(shares, index=genes)
 
     own = [*tests.shown, *([] if tests.reference == REST else [tests.reference])]

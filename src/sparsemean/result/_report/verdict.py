@@ -19,7 +19,7 @@ from sparsemean._fit.afterwards import FITTED, plan_at
 from sparsemean._fit.messages import DEPENDENT, NOT_GUARANTEED
 from sparsemean._fit.power import ASSUMED, CANNOT
 from sparsemean._stats.effects import PAIRS
-from sparsemean._stats.planning import bad_pairs, bad_rows
+from sparsemean._stats.planning import SELECTIONS, bad_pairs, bad_rows
 from sparsemean._stats.row_scores import FEW, LABEL, LARGE, TOGETHER
 from sparsemean._util.checks import NAMED, count_of, list_names, pluralize, unit_name
 from sparsemean._util.plans import BadRows
@@ -166,7 +166,8 @@ def _answer(tests: Sequence[Wording], shown: Sequence[Wording], *, void: bool) -
     if not one:
         plain = verb == "differ" and not plan.question.min_effect
         what = f"{'between groups' if plain else what}, {which_tests(tests)}"
-    what += f" with q ≤ {plan.question.level:g}" if first.rule.compared is Q else ""
+    rule = SELECTIONS[plan.question.selection]
+    what += f" with q ≤ {plan.question.level:g} by {rule}" if first.rule.compared is Q else ""
     asked = "" if void or plan.auto else _asked(tests)
     if not k:
         best = tests[nearest(tests)]
