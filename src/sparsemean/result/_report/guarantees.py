@@ -98,7 +98,7 @@ FOOTNOTE_AFTER_LOOKING = (
 )
 SURVIVES = (
     "With the same probability, for all features at once: a listed feature is real, or a larger share of the {one} is "
-    "bad than its column “Survives” says. This holds whatever share was planned for."
+    "bad than its column “Survives” says. This holds whatever share was assumed."
 )
 RADIUS = (
     "Radius: a feature stays selected whatever is done to fewer than that many further {units}, as long as the same "
@@ -117,7 +117,8 @@ class Guarantees(NamedTuple):
 def guarantees_of(wording: Wording) -> Guarantees:
     """Return the sentences that hold for an estimate, in its words."""
     filled, lists = terms(wording), (_guaranteed(wording), _assumed(wording), _not_guaranteed(wording))
-    return Guarantees(*([sentence.format(**filled) for sentence in each if sentence] for each in lists))
+    noun = wording.feature
+    return Guarantees(*([s.replace("feature", noun).format(**filled) for s in each if s] for each in lists))
 
 
 def promise(tests: Sequence[Wording]) -> str:
@@ -127,7 +128,8 @@ def promise(tests: Sequence[Wording]) -> str:
         filled["replaced"] = "with as many {units} replaced by anything as are assumed bad".format(**filled)
         filled["no_more"] = NO_MORE.format(**filled)
     rule, gaps = _guaranteed(first)[0], MISSING if first.plan.question.missing == "omit" else ""
-    return " ".join(part for part in (rule.format(**filled), *_assumed(first)[:2], gaps) if part)
+    said = (part.replace("feature", first.feature) for part in (rule, *_assumed(first)[:2], gaps) if part)
+    return " ".join(part.format(**filled) for part in said)
 
 
 def chosen_by_looking(plan: Plan) -> bool:
@@ -214,8 +216,8 @@ def terms(wording: Wording) -> dict[str, str]:
 
 def _guaranteed(wording: Wording) -> list[str]:
     question, rule, some = wording.plan.question, wording.rule, wording.k > 0
-    touched = "nothing of them" if wording.test.means and question.refine == "auto" else "the values only"
-    screened = f"Selection, p-values, radius and intervals come from all rows: screening touches {touched}."
+    touched = "none of it" if wording.test.means and question.refine == "auto" else "estimates only"
+    screened = f"Selection, p-values, radius and intervals use all {{units}}: leaving suspects out changes {touched}."
     if NOT_GUARANTEED in "".join(wording.estimate.status.messages):
         return [NOTHING]
     return [
