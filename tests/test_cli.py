@@ -44,7 +44,7 @@ def test_fit_prints_shape_table_sentence_and_time(csv: Path, capsys: pytest.Capt
     run("fit", csv, "--id", "user", "--seed", "3", "--test", "buckets", "-v")
     out = " ".join(capsys.readouterr().out.split())
     assert "Tested: 30 features by signs of buckets of 1, 2 and 4 rows, from 300 rows" in out
-    assert "Details: With probability at most 5\N{NO-BREAK SPACE}% both happen" in out.replace(
+    assert "Details: In at most 5\N{NO-BREAK SPACE}% of studies is a false feature selected although" in out.replace(
         "5 %", "5\N{NO-BREAK SPACE}%"
     )
     assert "-v adds details" not in out

@@ -14,7 +14,7 @@ from sparsemean._stats.planning import SELECTIONS, plan_fit
 from sparsemean._util.checks import Bunch
 from sparsemean.result._report import page
 from sparsemean.result._report.columns import cell_text
-from sparsemean.result._report.guarantees import MISSING, SAME, SHOPPED, false_features, guarantees_of
+from sparsemean.result._report.guarantees import MISSING, SAME, SHOPPED, false_features, guarantees_of, terms
 from sparsemean.result._report.wording import RULES, SYMMETRIC, percent, wording_of
 
 DOCUMENTED = " ".join((Path(__file__).parents[2] / "docs" / "guarantees.md").read_text(encoding="utf-8").split())
@@ -32,7 +32,7 @@ def test_holm_promises_no_false_feature_against_the_planned_bad_rows(estimate: E
     assert "replaced any 20 of the 400 rows by anything" in guaranteed
     assert "symmetric about the null value" in assumed
     assert "kept inside its interval" in rest
-    assert "screening touches the values only" in guaranteed
+    assert "leaving suspects out changes estimates only" in guaranteed
 
 
 def test_the_seed_is_spoken_of_where_buckets_select(made: Bunch, estimate: Estimate) -> None:
@@ -158,3 +158,19 @@ def test_the_documentation_assumes_what_the_summary_does() -> None:
 )
 def test_numbers_as_shown(value: object, kind: str, digits: int | None, expected: str) -> None:
     assert cell_text(value, kind, digits) == expected
+
+
+def test_intervals_have_one_name_and_promise_everywhere(estimate: Estimate) -> None:
+    from sparsemean.result._report.columns import described_columns
+
+    wording = wording_of(estimate)
+    name = terms(wording)["intervals"]
+    assert name == "95\N{NO-BREAK SPACE}% intervals, widened for selection"
+    assert name in " ".join(estimate.plot_forest().get_title().split(" "))
+    described = {column.key: column.meaning for column in described_columns(estimate.table(), wording)}
+    assert described["ci_low"] == f"Lower end of the interval ({name})"
+    assert page.page_of(estimate).count(name) >= 4  # table, forest, columns, guarantees
+    said = guarantees_of(wording).guaranteed
+    (at,) = (k for k, sentence in enumerate(said) if sentence.startswith(f"Intervals are {name}: each one misses"))
+    assert said[at].endswith("of those that are shown miss.¹")
+    assert said[at + 1].startswith("¹ For independent features")

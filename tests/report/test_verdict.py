@@ -233,8 +233,10 @@ def test_where_nothing_is_possible_the_note_says_what_is_needed() -> None:
 
 def test_after_looking_only_what_is_proved_is_promised(clean: Estimate) -> None:
     said = " ".join(guarantees_of(wording_of(clean)).guaranteed).replace("\N{NO-BREAK SPACE}", " ")
-    assert "With probability at most 5 % both happen: no more rows are bad than were assumed after looking" in said
-    assert "It is the probability of both together, not of the second given the first." in said
+    assert (
+        "In at most 5 % of studies is a false feature selected although no more rows are bad than were assumed" in said
+    )
+    assert "It is the probability of both together, not of the first given the second." in said
     assert terms(wording_of(clean))["worst"] == percent(0.05 * harmonic(100))
     alone = percent(0.05 * clean.support.size / 100).replace("\N{NO-BREAK SPACE}", " ")
     assert f"95 % intervals, widened for selection: each one misses with probability at most {alone}" in said
@@ -255,7 +257,7 @@ def test_after_looking_only_what_is_proved_is_promised(clean: Estimate) -> None:
 
 def test_details_come_last(clean: Estimate) -> None:
     *first, last = clean.summary().splitlines()
-    assert last.startswith("Details: With probability at most 5\N{NO-BREAK SPACE}% both happen: ")
+    assert last.startswith("Details: In at most 5\N{NO-BREAK SPACE}% of studies is a false feature selected although ")
     for word in ("probability", "symmetric", "alues on the support"):
         assert word not in " ".join(first)
 

@@ -365,6 +365,10 @@ def valued(
         data = rows_of(estimate)
         found = mean.inverted(mean.unit_table(data), features, test=estimate.mean_test, error=0.5, plan=plan)
         value[features], measure[features] = found[0], MEANS
+    elif estimate.sample.y is not None:
+        data = rows_of(estimate)
+        found = slopes_of(data, features, 0.5, bad=plan.bad_rows)
+        value[features], measure[features] = found[0], found[3]
     else:
         data = rows_of(estimate)
         suspects = np.empty(0, dtype=np.intp) if estimate.rows is None else estimate.rows.suspects

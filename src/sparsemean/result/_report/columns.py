@@ -118,7 +118,7 @@ def described_columns(values: Mapping[str, npt.ArrayLike] | pd.DataFrame, wordin
     return [
         column._replace(
             heading=column.heading.format(**filled),
-            meaning=column.meaning.format(**filled),
+            meaning=column.meaning.replace("feature", wording.feature).format(**filled),
             digits=digits if column.kind == "number" and column.digits is None else column.digits,
             extra=column.key in extra,
         )
@@ -138,13 +138,11 @@ def _terms(wording: Wording) -> dict[str, str]:
     if wording.rule.paper:  # whose support no p-value decides: Holm's, at the same level, is what bad rows move
         beyond = "must be replaced, at least, before Holm would judge the feature differently"
     return {
-        **guarantees.terms(wording),
-        **wording.test._asdict(),
+        **guarantees.terms(wording), **wording.test._asdict(), "radius": beyond,
         "holm": f"{SELECTIONS['maxt' if wording.rule.drawn else 'fwer']}: {RULES['fwer'].error}",
         "q_rule": f"{SELECTIONS[q_rule]}: {RULES[q_rule].error}",
-        "radius": beyond,
         "won": wording.test.pairs,
-        "beside": "; the ranks that select do not know it" if ranks else "",
+        "beside": "; selection by ranks does not use it" if ranks else "",
         "sizes": ", ".join(map(str, plan.walk.bucket_sizes)),
         "short_0": short[0], "short_1": short[1], "Feature": wording.feature.capitalize(),
         "fold_change": FOLD_CHANGES[None if effects is None else effects.scale],

@@ -88,7 +88,7 @@ MISSING = "A value is missing for reasons that have nothing to do with what it w
 P_VALUES = "Every p-value is the largest that bad {units} could have left: it holds {replaced}."
 INTERVALS = (
     "Intervals are {intervals}: each one misses with probability at most {alone} if its feature is named in advance, "
-    "and on average at most {level} of those that are shown miss. ¹"
+    "and on average at most {level} of those that are shown miss.¹"
 )
 """Each interval's own promise; what is proved of all that are shown is in the footnote."""
 FOOTNOTE = "¹ For independent features, if no one chose by replacing {units} which are selected; else {otherwise}"
@@ -98,7 +98,7 @@ FOOTNOTE_AFTER_LOOKING = (
 )
 SURVIVES = (
     "With the same probability, for all features at once: a listed feature is real, or a larger share of the {one} is "
-    "bad than its column “Survives” says. This holds whatever share was planned for."
+    "bad than its column “Survives” says. This holds whatever share was assumed."
 )
 RADIUS = (
     "Radius: a feature stays selected whatever is done to fewer than that many further {units}, as long as the same "
@@ -117,7 +117,8 @@ class Guarantees(NamedTuple):
 def guarantees_of(wording: Wording) -> Guarantees:
     """Return the sentences that hold for an estimate, in its words."""
     filled, lists = terms(wording), (_guaranteed(wording), _assumed(wording), _not_guaranteed(wording))
-    return Guarantees(*([sentence.format(**filled) for sentence in each if sentence] for each in lists))
+    noun = wording.feature
+    return Guarantees(*([s.replace("feature", noun).format(**filled) for s in each if s] for each in lists))
 
 
 def promise(tests: Sequence[Wording]) -> str:
@@ -127,7 +128,8 @@ def promise(tests: Sequence[Wording]) -> str:
         filled["replaced"] = "with as many {units} replaced by anything as are assumed bad".format(**filled)
         filled["no_more"] = NO_MORE.format(**filled)
     rule, gaps = _guaranteed(first)[0], MISSING if first.plan.question.missing == "omit" else ""
-    return " ".join(part for part in (rule.format(**filled), *_assumed(first)[:2], gaps) if part)
+    said = (part.replace("feature", first.feature) for part in (rule, *_assumed(first)[:2], gaps) if part)
+    return " ".join(part.format(**filled) for part in said)
 
 
 def chosen_by_looking(plan: Plan) -> bool:
@@ -214,15 +216,16 @@ def terms(wording: Wording) -> dict[str, str]:
 
 def _guaranteed(wording: Wording) -> list[str]:
     question, rule, some = wording.plan.question, wording.rule, wording.k > 0
-    touched = "nothing of them" if wording.test.means and question.refine == "auto" else "the values only"
-    screened = f"Selection, p-values, radius and intervals come from all rows: screening touches {touched}."
+    touched = "none of it" if wording.test.means and question.refine == "auto" else "estimates only"
+    screened = f"Selection, p-values, radius and intervals use all {{units}}: leaving suspects out changes {touched}."
+    footnote = FOOTNOTE_AFTER_LOOKING if chosen_by_looking(wording.plan) else FOOTNOTE
     if NOT_GUARANTEED in "".join(wording.estimate.status.messages):
         return [NOTHING]
     return [
         rule.after_looking if chosen_by_looking(wording.plan) else rule.promise,
         P_VALUES,
         f"That covers {wording.wrong_labels}." if wording.names and wording.plan.bad_rows else "",
-        _intervals(wording) if some and wording.estimate.has_values else "",
+        *((_intervals(wording), footnote) if some and wording.estimate.has_values else ()),
         SURVIVES if some and rule.all_shares else "",
         RADIUS if some and not (wording.rule.paper or wording.rule.drawn) else "",
         screened if some and question.screen_rows else "",
@@ -230,7 +233,7 @@ def _guaranteed(wording: Wording) -> list[str]:
 
 
 def _intervals(wording: Wording) -> str:
-    """Say what each interval promises, which have no ends, and last what is proved of all that are shown."""
+    """Say what each interval promises, and which have no ends."""
     plan, ends = wording.plan, wording.estimate.intervals[wording.estimate.support]
     sentence = INTERVALS
     if unknown := int(np.sum(np.isnan(ends[:, 0]))):
@@ -238,7 +241,7 @@ def _intervals(wording: Wording) -> str:
     open_ends = np.isinf(ends).any(axis=1) if plan.question.side is Side.BOTH else np.isinf(ends).all(axis=1)
     if infinite := int(np.sum(open_ends)):
         sentence += f" {infinite:,} of them end at infinity, as the sample is too small for that many bad {{units}}."
-    return f"{sentence} {FOOTNOTE_AFTER_LOOKING if chosen_by_looking(plan) else FOOTNOTE}"
+    return sentence
 
 
 def _assumed(wording: Wording) -> list[str]:

@@ -383,11 +383,9 @@ WORDS_OF_KINDS = {
     TOGETHER: ("suspicious", "it deviates from the rest", "they deviate in the same direction"),
     FEW: ("unusual", "it is far off in a few {feature}s", "they are far off in a few {feature}s"),
     LARGE: (
-        "unusual",
-        "it is large in most {feature}s and was kept",
-        "they are large in most {feature}s and were kept",
+        "unusual", "it is large in most {feature}s and was kept", "they are large in most {feature}s and were kept",
     ),
-}
+}  # fmt: skip
 """What suspects of each kind are called, and what one of them and several do, in the order in which they are told."""
 MEANINGS = {
     LABEL: "judged by features in which the groups are far enough apart",

@@ -81,9 +81,9 @@ RULES = {
         error="family-wise error",
         promise="With probability at least {confidence} not a single selected feature is false, however the features "
         "depend on each other, and {replaced}.",
-        after_looking="With probability at most {level} both happen: {no_more}, and a selected feature is "
-        "false; however the features depend on each other and whatever the bad {units} are. It is the probability of "
-        "both together, not of the second given the first.",
+        after_looking="In at most {level} of studies is a false feature selected although {no_more}; however the "
+        "features depend on each other and whatever the bad {units} are. It is the probability of both together, not "
+        "of the first given the second.",
         all_shares=True,
     ),
     "fdr": RuleWords(
@@ -110,9 +110,9 @@ RULES = {
         error="family-wise error",
         promise="With probability at least {confidence} not a single selected feature is false, as long as whole rows "
         "of false features are symmetric, or exchangeable between groups, and {replaced}.",
-        after_looking="With probability at most {level} both happen: {no_more}, and a selected feature is "
-        "false; as long as whole rows of false features are symmetric, or exchangeable between groups, and whatever "
-        "the bad {units} are. It is the probability of both together, not of the second given the first.",
+        after_looking="In at most {level} of studies is a false feature selected although {no_more}; as long as whole "
+        "rows of false features are symmetric, or exchangeable between groups, and whatever the bad {units} are. It is "
+        "the probability of both together, not of the first given the second.",
         not_promised="How many further {units} must be replaced before a selected feature drops out: a single one can "
         "undo a t. The rule “fwer” has such a number.",
         all_shares=True,
