@@ -13,7 +13,7 @@ import click
 
 from sparsemean._cli.common_options import (
     as_share,
-    distinct,
+    check_outputs,
     echo,
     jobs,
     level_option,
@@ -90,10 +90,12 @@ def demo() -> None:
 # ``sparsemean experiment``.
 
 
-def _percents(_context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+def _percents(
+    _context: click.Context, parameter: click.Parameter, value: tuple[str, ...] | str | None
+) -> dict[str, float] | float | None:
     """Return a lift that is written as a number or in percent; of ``NAME=LIFT`` a dictionary."""
-    if not value or isinstance(value, str):
-        return as_share(value, parameter.opts[-1]) if value else value
+    if not isinstance(value, tuple):
+        return as_share(value, parameter.opts[-1]) if value else None
     pairs = [item.strip().rpartition("=") for each in value for item in each.split(",")]
     return {name: as_share(written, parameter.opts[-1]) for name, _, written in pairs}
 
@@ -144,7 +146,7 @@ def _pairs(_context: click.Context, parameter: click.Parameter, value: tuple[str
 @click.option("--report", "page", type=click.Path(path_type=Path), metavar="FILE.html", help="Write the page.")
 @jobs
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
-def experiment(file: Path, out: tuple[Path, ...], page: Path | None, quiet: bool, **options: Any) -> None:
+def experiment(file: Path, out: tuple[Path, ...], page: Path | None, quiet: bool, **options: object) -> None:
     """Say which metrics of FILE changed between the arms, by how much, and who is a bot.
 
     FILE has a row for each user, with the arm and any number of metrics: .csv,
@@ -152,13 +154,14 @@ def experiment(file: Path, out: tuple[Path, ...], page: Path | None, quiet: bool
     look like bots too; verdicts that hold whatever those did are certified.
     """
     from sparsemean.experiments import analyze
-    from sparsemean.experiments._scorecard import check_target
+    from sparsemean.experiments._scorecard import check_card
 
-    named = [*(("--out", path) for path in out), *([("--report", page)] if page else [])]
-    targets = distinct([(option, check_target(path, option)) for option, path in named], [file])
+    named = [*(("--out", path) for path in out), ("--report", page)]
+    targets = check_outputs(named, [file], check=check_card)
     title = file.name
     with waiting(f"Analyzing {title}", quiet):
-        card = analyze(file, **options | {"metrics": options["metrics"] or None, "shares": options["shares"] or None})
+        options |= {name: options[name] or None for name in ("metrics", "shares")}
+        card = analyze(file, **options)  # type: ignore[arg-type]
     for _, target in targets:
         card.write(target, title=title)
     if not quiet:

@@ -314,35 +314,34 @@ def keep_given(options: dict[str, object]) -> None:
 
 
 def check_outputs(
-    named: Iterable[tuple[str, Path | str | None]], inputs: Sequence[Path], *, replaced: Path | None = None
+    named: Iterable[tuple[str, Path | str | None]],
+    inputs: Sequence[Path],
+    *,
+    replaced: Path | None = None,
+    check: Callable[[Path, str], object] | None = None,
 ) -> list[tuple[str, Path]]:
     """Return the files that options name, each with its option; - is no file.
 
-    Refuse what cannot be written, an input that is not to be ``replaced``, and one file twice, however spelled.
+    Refuse what cannot be written (by ``check``, where results are of another kind), an input that is not to be
+    ``replaced``, and one file twice, however spelled.
     """
     from sparsemean._fit import write
     from sparsemean._util.files import check_writable
     from sparsemean.result._report.page import check_report
 
     outputs = [(option, Path(target)) for option, target in named if target not in (None, "-")]
+    seen: dict[str, str] = {}
     for option, target in outputs:
         if option == "--json" and target.suffix != ".json":
             raise InputError(option, "be followed by a name that ends in .json, or by none", repr(str(target)))
-        if option == "--report":
+        if check is not None:
+            check(target, option)
+        elif option == "--report":
             check_report(target, option)
         elif target.suffix.lower() == SKETCH:
             check_writable(target, option)
         else:
             write.check_target(target)
-    return distinct(outputs, inputs, replaced=replaced)
-
-
-def distinct(
-    outputs: list[tuple[str, Path]], inputs: Sequence[Path], *, replaced: Path | None = None
-) -> list[tuple[str, Path]]:
-    """Return files that options name; refuse an input that is not to be ``replaced``, and one file twice."""
-    seen: dict[str, str] = {}
-    for option, target in outputs:
         if target != replaced and any(target.exists() and at.exists() and target.samefile(at) for at in inputs):
             advice = ", or allow it with --overwrite" if target.suffix.lower() == ".h5ad" else ""
             raise InputError(option, "differ from the input", repr(str(target)), f"choose another name{advice}")

@@ -77,7 +77,7 @@ class Users:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Comparison:
+class Effect:
     """One arm against the control, a number for each metric."""
 
     n: FloatArray
@@ -119,7 +119,7 @@ def moments(users: Users, group: IntArray, number: int) -> FloatArray:
         return np.stack([*(of(x) for x in users.values.T), *found], axis=2)  # (3, groups, metrics)
 
 
-def compared(control: FloatArray, treatment: FloatArray, level: float, side: Side = Side.BOTH) -> Comparison:
+def compared(control: FloatArray, treatment: FloatArray, level: float, side: Side = Side.BOTH) -> Effect:
     """Compare means by Welch's test, and their ratio by its logarithm."""
     from scipy.special import stdtr, stdtrit
 
@@ -136,14 +136,14 @@ def compared(control: FloatArray, treatment: FloatArray, level: float, side: Sid
         half, half_ratio = stdtrit(own, tail) * error, stdtrit(of_ratio, tail) * wide
         p = side.pick(2 * stdtr(own, -np.abs(t)), stdtr(own, -t), stdtr(own, t))
         ends = np.expm1(side.interval(ratio - half_ratio, ratio + half_ratio))
-    return Comparison(
+    return Effect(
         n, mean, np.stack((gap, *side.interval(gap - half, gap + half))),
         np.stack((lift(mean[1], mean[0]), *(100 * np.where(np.isnan(ratio), np.nan, ends)))),
         np.where(error > 0, p, 1.0), np.stack((ratio, wide, of_ratio)),
     )  # fmt: skip
 
 
-def effects_of(users: Users, rows: IntArray, level: float, side: Side = Side.BOTH) -> list[Comparison]:
+def effects_of(users: Users, rows: IntArray, level: float, side: Side = Side.BOTH) -> list[Effect]:
     """Compare each arm of some users with the control."""
     group = np.full(users.arm.size, len(users.arms))
     group[rows] = users.arm[rows]
@@ -152,7 +152,7 @@ def effects_of(users: Users, rows: IntArray, level: float, side: Side = Side.BOT
     return [compared(control, other, level, side) for other in others]
 
 
-def crossing(effect: Comparison, at: int, bound: float, level: float) -> tuple[float, str]:
+def crossing(effect: Effect, at: int, bound: float, level: float) -> tuple[float, str]:
     """Test that a lift does not cross a bound, on the side of the bound; and say what is known of it."""
     from scipy.special import stdtr
 
@@ -193,7 +193,7 @@ def shared(p: FloatArray, primary: Flags, share: float) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Certified:
+class Certificates:
     """What holds whatever suspected bots did, by ranks: arrays over arms and metrics."""
 
     sign: FloatArray
@@ -204,9 +204,9 @@ class Certified:
     """How many are certified where such a share of each arm were bots."""
 
 
-def certify(
+def certificates(
     users: Users, bots: IntArray, *, question: Question, primary: Flags, tested: Flags, share: float, n_jobs: int | None
-) -> Certified:
+) -> Certificates:
     """Compare whole distributions of all users, as many bots of each arm allowed for as were found, or as were named.
 
     Bots move the ratio of all users, and with it every user's residual: ratios are certified where there are none.
@@ -248,10 +248,10 @@ def certify(
 
     named = question.shares and [bad_rows(int(n), question.shares[k > 0]) for k, n in enumerate(sizes)]
     told = decided(named or np.minimum(bad, (MOST_ALLOWED * sizes).astype(np.intp)).tolist())
-    return Certified(told[0], told[1], told[2], {s: int(np.count_nonzero(decided(at_share(s))[0])) for s in USUAL})
+    return Certificates(told[0], told[1], told[2], {s: int(np.count_nonzero(decided(at_share(s))[0])) for s in USUAL})
 
 
-def adjusted(users: Users, kept: IntArray) -> tuple[Users, list[str]]:
+def less_earlier(users: Users, kept: IntArray) -> tuple[Users, list[str]]:
     """Return users whose metrics are less what earlier values predict (CUPED), with the means that were measured."""
     if not users.before:
         return users, []
@@ -295,7 +295,7 @@ def mismatch(users: Users, shares: Mapping[str, float] | Sequence[float] | None)
 # As tables.
 
 
-def words_of(effect: Comparison, moved: Flags, min_effect: float | None) -> Labels:
+def words_of(effect: Effect, moved: Flags, min_effect: float | None) -> Labels:
     """Return a word for each metric: flat where the whole interval of the lift is within what matters."""
     words = np.where(moved, np.where(effect.difference[0] > 0, "up", "down"), "unclear").astype(object)
     if min_effect is not None:
@@ -303,7 +303,7 @@ def words_of(effect: Comparison, moved: Flags, min_effect: float | None) -> Labe
     return words
 
 
-def frame_of(users: Users, effect: Comparison, k: int) -> pd.DataFrame:
+def frame_of(users: Users, effect: Effect, k: int) -> pd.DataFrame:
     """Return a line for each metric of one arm."""
     import pandas as pd
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError, require
 from sparsemean.experiments import _scorecard as words
 from sparsemean.experiments._scorecard import Scorecard
-from sparsemean.experiments._users import Clump, find_clumps, read, users_of
+from sparsemean.experiments._users import Clump, find_clumps, read_users, users_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -140,7 +140,7 @@ def analyze(
     1   likes   5.6      -8.1       21.4  unclear
     """
     question = check_question(contamination=contamination, level=level, missing="omit", alternative=alternative)
-    found = read(table, arm=arm, user=user or "user_id", by=by, day=day, sure=user is not None)
+    found = read_users(table, arm=arm, user=user or "user_id", by=by, day=day, sure=user is not None)
     users = users_of(found, control=control, metrics=metrics, ratios=ratios or {}, pre=pre, events=events)
     first = [primary] if isinstance(primary, str) else list(primary or ())
     return _card(
@@ -172,14 +172,16 @@ def _card(
     if (np.bincount(users.arm[kept], minlength=len(users.arms)) < arms.FEWEST).any():
         rule = f"have {arms.FEWEST} users or more in each arm, suspected bots aside"
         raise InputError("arm", rule, list_names([f"{arm}: {n}" for arm, n in users.sizes.items()]))
-    reduced, noted = arms.adjusted(users, kept)
+    reduced, noted = arms.less_earlier(users, kept)
     effects = arms.effects_of(reduced, kept, covers or level, question.side)
     with_bots = arms.effects_of(users, everyone, level) if bots.size else effects
     p = np.stack([each.p for each in effects])
     tested, primary = roles != "guardrail", roles == "primary"
     p_adjusted = p.copy()
     p_adjusted[:, tested] = arms.shared(p[:, tested], primary[tested], share)
-    sure = arms.certify(reduced, bots, question=question, primary=primary, tested=tested, share=share, n_jobs=n_jobs)
+    sure = arms.certificates(
+        reduced, bots, question=question, primary=primary, tested=tested, share=share, n_jobs=n_jobs
+    )
     frames = []
     for k, (effect, naive) in enumerate(zip(effects, with_bots, strict=True)):
         said = arms.words_of(effect, p_adjusted[k] <= level, min_effect)
@@ -304,7 +306,7 @@ def metrics(
     revenue     5.24      5.73            9.3%       [-2.4%, 22%]  0.123
     """
     get = require("tea_tasting", extra="tea-tasting", purpose="a metric for tea-tasting").get_config
-    named: Any = {columns: columns} if isinstance(columns, str) else columns
+    named = {columns: columns} if isinstance(columns, str) else columns
     if not isinstance(named, Mapping):
         named = {column: column for column in named} if isinstance(named, Iterable) else {}
     own, before = tuple(dict.fromkeys(named.values())), dict(covariates or {})
@@ -319,9 +321,8 @@ def metrics(
     )  # fmt: skip
     covers = get("confidence_level") if confidence_level is None else confidence_level
     together = _Together(own, dict(ratios or {}), before, question, 1 - covers, tuple(keep))
-    return {
-        name: RobustDifference(column, together) for name, column in (named | {r: r for r in together.ratios}).items()
-    }
+    made = {name: RobustDifference(column, together) for name, column in named.items()}
+    return made | {name: RobustDifference(name, together) for name in together.ratios}
 
 
 FIELDS = {
@@ -459,7 +460,7 @@ class _Together:
         for column, of in self.before.items():
             own = own.append_column(f"{column}{EARLIER}", users.column(of))
         own = own.append_column(ARM, pa.array(["control"] * control.num_rows + ["treatment"] * treatment.num_rows))
-        found = read(own, arm=ARM, user=ARM + ARM, by=None, day=None, sure=False)
+        found = read_users(own, arm=ARM, user=ARM + ARM, by=None, day=None, sure=False)
         asked = [*self.columns, *self.ratios]
         assert found.feature_names is not None
         if text := [name for name in (*self.columns, *parts) if name not in found.feature_names]:

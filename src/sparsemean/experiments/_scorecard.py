@@ -6,12 +6,12 @@ Whatever shows a number shows that of one table by `cells`: terminal, notebook, 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -130,7 +130,7 @@ class Scorecard:
     def _covers(self) -> str:
         return f"{100 * (1 - self.level):g} % interval"
 
-    def cells(self, row: Mapping[Any, Any]) -> dict[str, str]:
+    def cells(self, row: Mapping[Hashable, object]) -> dict[str, str]:
         """Return the cells of a line of the table, as text.
 
         Parameters
@@ -143,7 +143,7 @@ class Scorecard:
         dict of str
             By column: metric, control, treatment, lift, interval, verdict and certified.
         """
-        of: dict[str, float] = {name: value for name, value in row.items() if isinstance(value, (int, float))}
+        of = {str(name): value for name, value in row.items() if isinstance(value, (int, float))}
         no_lift = np.isnan(of["lift_low"])  # which takes means above 0
         kind, form = ("difference", number) if no_lift else ("lift", per_cent)
         value, low, high = (form(of[f"{kind}{end}"]) for end in ("", "_low", "_high"))
@@ -208,9 +208,9 @@ class Scorecard:
         }  # fmt: skip
 
     @staticmethod
-    def schema() -> dict[str, Any]:
+    def schema() -> dict[str, object]:
         """Return the JSON Schema of `to_dict`, which says of each column of the table what it is."""
-        found: dict[str, Any] = json.loads((page.HERE / "scorecard.schema.json").read_text(encoding="utf-8"))
+        found: dict[str, object] = json.loads((page.HERE / "scorecard.schema.json").read_text(encoding="utf-8"))
         return found
 
     def to_html(self, title: str = "Scorecard") -> str:
@@ -246,7 +246,8 @@ class Scorecard:
         title : str
             The heading of a page.
         """
-        target = check_target(Path(path), "path")
+        target = Path(path)
+        check_card(target, "path")
         with replacing(target) as temporary:
             if target.suffix == ".csv":
                 write_csv(self.table, temporary)
@@ -288,14 +289,13 @@ class Scorecard:
         return ax
 
 
-def check_target(path: Path, argument: str) -> Path:
+def check_card(path: Path, argument: str) -> None:
     """Refuse a file that cannot be written, before any work is done."""
     if path.suffix.lower() not in ENDINGS:
         raise InputError(argument, f"end in {', '.join(ENDINGS)}", repr(path.name))
     if path.suffix.lower() in page.ENDINGS:
         page.check_report(path, argument)
     check_writable(path, argument)
-    return path
 
 
 def number(value: float) -> str:
@@ -377,13 +377,13 @@ def of_arm(table: pd.DataFrame, arm: str, control: str, *, bots: int, error: flo
     return [f"{line[0].upper()}{line[1:]}" for line in lines]
 
 
-def _with_lift(row: Mapping[Any, Any]) -> str:
+def _with_lift(row: Mapping[Hashable, object]) -> str:
     lift, gap = float(str(row["lift"])) if str(row["lift_low"]) != "nan" else np.nan, float(str(row["difference"]))
     star = "*" if str(row["verdict"]).endswith("*") else ""
     return f"{row['metric']}{star} {f'{gap:+.3g}' if np.isnan(lift) else f'{per_cent(lift)} %'}"
 
 
-def _interval(row: Mapping[Any, Any]) -> str:
+def _interval(row: Mapping[Hashable, object]) -> str:
     lift, low, high = (float(str(row[name])) for name in ("lift", "lift_low", "lift_high"))
     return f"{per_cent(lift)} %, {per_cent(low)} … {per_cent(high)}"
 
@@ -438,7 +438,7 @@ def of_bots_found(clumps: pd.DataFrame, table: pd.DataFrame, sizes: Mapping[str,
     return lines
 
 
-def _of_clump(row: Mapping[Any, Any]) -> str:
+def _of_clump(row: Mapping[Hashable, object]) -> str:
     metrics, do, others = (str(row[name]).split(", ") for name in ("metrics", "do", "others"))
     told = [f"{own} {name} (others {usual})" for name, own, usual in zip(metrics, do, others, strict=True)]
     number_of = int(str(row["users"]))

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from sparsemean._stats.row_scores import TOGETHER, score_rows, screening_columns
 from sparsemean._util.checks import is_missing, list_names, pluralize
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError, require, restored, together
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CONTROLS = ("control", "ctrl", "baseline", "placebo", "off", "a")
 """Arms that are taken for the control by their names, in this order."""
@@ -42,12 +45,13 @@ NUMERIC = ("boolean", "decimal", "integer", "floating", "mixed-integer-float")
 # Reading.
 
 
-def read(table: object, *, arm: str, user: str | None, by: str | None, day: str | None, sure: bool) -> Table:
+def read_users(table: object, *, arm: str, user: str | None, by: str | None, day: str | None, sure: bool) -> Table:
     """Read a file or a data frame; where nobody is ``sure`` of the column with the users, there may be none."""
     path = Path(table) if isinstance(table, (str, Path)) else Path()
     if not path.name or path.suffix.lower() in DATABASES:
         named = {"arm": arm, "user": user, "by": by, "day": day}
-        return _of_frame(_database(path) if path.name else table, named, sure=sure)
+        frame: pd.DataFrame = _database(path) if path.name else table  # type: ignore[assignment]
+        return _of_frame(frame, named, sure=sure)
     of_rows = {"id": user, "group": arm, "strata": () if by is None else (by,), "pairs": day}
     wanted = ReadOptions(**of_rows, drop_text=True, drop_empty=True)  # type: ignore[arg-type]
     try:
@@ -62,8 +66,8 @@ def read(table: object, *, arm: str, user: str | None, by: str | None, day: str 
         raise restored(COLUMNS.get(error.argument, error.argument), said) from None
 
 
-def _database(path: Path) -> Any:
-    """Return the only table of a database of DuckDB's, as one of Arrow's."""
+def _database(path: Path) -> pd.DataFrame:
+    """Return the only table of a database of DuckDB's, which is Arrow's."""
     duckdb = require("duckdb", extra="tea-tasting", purpose="reading a database")
     if not path.is_file():
         raise InputError("FILE", "be an existing file", repr(str(path)), "check the path")
@@ -72,10 +76,11 @@ def _database(path: Path) -> Any:
         if len(names) != 1:
             advice = "pass duckdb.connect(FILE).table(NAME) to experiments.analyze, or write the table as .parquet"
             raise InputError("FILE", "hold one table", list_names(names) or "none", advice)
-        return connection.table(names[0]).to_arrow_table()
+        table: pd.DataFrame = connection.table(names[0]).to_arrow_table()
+    return table
 
 
-def _of_frame(table: Any, named: Mapping[str, str | None], *, sure: bool) -> Table:
+def _of_frame(table: pd.DataFrame, named: Mapping[str, str | None], *, sure: bool) -> Table:
     """Tell the columns of a data frame of any kind apart: numbers are metrics, text is set aside."""
     from pandas.api.types import infer_dtype
 
