@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
+import pandas as pd
 
 from sparsemean._util.checks import Bunch
 from sparsemean._util.records import FloatArray, IntArray
@@ -19,7 +20,6 @@ from sparsemean.studies.figures import write_picture
 from sparsemean.studies.methods import Setting, find
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 X = TypeVar("X", int, float)
@@ -289,8 +289,6 @@ def simulate(
     Columns: contamination, weight, noise, trial, within_budget, looks_like, estimator, error_1 and error_2 (l2, in the
     world of P₁ and of P₂), worst, gap (distance of the means).
     """
-    import pandas as pd
-
     rows = []
     for contamination in grid:
         worlds = Worlds(affordable_weight(n, contamination), noise=noise)
