@@ -97,19 +97,20 @@ def unit_table(data: FitData) -> Table:
         return data.table
     out, as_they_are = np.empty((data.plan.n_units, data.plan.n_features)), replace(data.buckets, null=None)
     of_subjects = replace(data, buckets=as_they_are, nonzero=None).of_units
-    for columns, values in checked(data.table, np.arange(data.plan.n_features), data.buckets.skip_missing):
+    for columns, values in checked(data.table, data.buckets.skip_missing):
         out[:, columns] = of_subjects(columns, values)
     return replace(data.table, source=Dense(out), row_names=None)
 
 
-def checked(table: Table, columns: IntArray, skip_missing: bool) -> Iterator[tuple[IntArray, FloatArray]]:
+def checked(table: Table, skip_missing: bool) -> Iterator[tuple[IntArray, FloatArray]]:
     """Yield all rows of some columns at a time, all of them numbers."""
-    for part in cut(columns.size, max(1, AT_ONCE // (8 * table.shape[0])), 1):
-        piece = columns[part]
-        values = table.source.take(piece)
-        if place := find_non_finite(values, at=(0, int(piece[0])), skip_missing=skip_missing):
+    n, d = table.shape
+    for part in cut(d, max(1, AT_ONCE // (8 * n)), 1):
+        columns = np.arange(part.start, part.stop)
+        values = table.source.take(columns)
+        if place := find_non_finite(values, at=(0, part.start), skip_missing=skip_missing):
             raise table.non_finite_error(place, skip_missing=skip_missing)
-        yield piece, values
+        yield columns, values
 
 
 # The scale: given, or taken from rows that are not tested.
@@ -135,12 +136,12 @@ def scale_of(
     plan: Plan, table: Table, sets: Sequence[IntArray], *, codes: IntArray, seed: int, bad: bool, unit: str
 ) -> Scale:
     """Return the scale of some sets of rows: as given, from earlier data, or from half of the rows of every label."""
-    scale, skip_missing = plan.question.scale, plan.question.missing == "omit"
+    scale = plan.question.scale
     if scale is not None:
         if np.ndim(scale) < 2 and not hasattr(scale, "columns"):
             return Scale([given_scale(scale, plan.n_features)] * len(sets), [])
         earlier = as_table(scale)
-        bounds, notes = scale_from_earlier(earlier, plan, skip_missing)
+        bounds, notes = scale_from_earlier(earlier, plan)
         return Scale([bounds] * len(sets), notes, earlier.shape[0])
     refuse_without_scale(bad)
     drawn, tested = _halves(codes, seed)
@@ -150,7 +151,7 @@ def scale_of(
     for rows in sets:  # in the order drawn: pairs of rows cross labels
         own = drawn[np.isin(drawn, rows)]
         of = " of each group" if groups else ""
-        bounds, said = scale_from_rows(table, own, plan, skip_missing, argument="X", of=of)
+        bounds, said = scale_from_rows(table, own, plan, argument="X", of=of)
         found.append(bounds)
         notes += [note for note in said if note not in notes]
     return Scale(found, notes, int(drawn.size), tested)
@@ -173,13 +174,13 @@ def refuse_without_scale(bad: bool) -> None:
         raise InputError("scale", "be given with target='mean' and contamination above 0", None, advice)
 
 
-def scale_from_earlier(earlier: Table, plan: Plan, skip_missing: bool) -> tuple[FloatArray, list[str]]:
+def scale_from_earlier(earlier: Table, plan: Plan) -> tuple[FloatArray, list[str]]:
     """Return upper bounds of standard deviations from earlier data, and what has to be said about them."""
     if earlier.shape[1] != plan.n_features or earlier.shape[0] < nulls.FEWEST_ROWS:
         rule = f"be {nulls.FEWEST_ROWS} rows or more of earlier data with the same {plan.n_features:,} columns"
         raise InputError("scale", rule, f"shape {earlier.shape}")
     drawn = np.random.default_rng(0).permutation(earlier.shape[0])
-    return scale_from_rows(earlier, drawn, plan, skip_missing, argument="scale")
+    return scale_from_rows(earlier, drawn, plan, argument="scale")
 
 
 def given_scale(scale: Any, d: int) -> FloatArray:
@@ -197,7 +198,7 @@ def _shown(scale: Any) -> str:
 
 
 def scale_from_rows(
-    table: Table, rows: IntArray, plan: Plan, skip_missing: bool, *, argument: str, of: str = ""
+    table: Table, rows: IntArray, plan: Plan, *, argument: str, of: str = ""
 ) -> tuple[FloatArray, list[str]]:
     """Return upper bounds of standard deviations from pairs of rows, and what has to be said about them.
 
@@ -214,7 +215,7 @@ def scale_from_rows(
         received = f"{2 * rows.size if of else table.shape[0]:,}"
         raise InputError(argument, rule, received, "pass scale= (--scale), an upper bound of the standard deviation")
     variance, complete = np.empty(plan.n_features), np.empty(plan.n_features, dtype=np.intp)
-    for columns, values in checked(table, np.arange(plan.n_features), skip_missing):
+    for columns, values in checked(table, plan.question.missing == "omit"):
         variance[columns], complete[columns] = nulls.pair_variance(values[rows])
     bounds = nulls.scale_bound(variance, complete, plan)
     notes = [
@@ -311,7 +312,7 @@ def difference_evidence(
         rows.append((_tested(first, test.rows), _tested(second, test.rows)))
     looks: list[list[means.Look]] = [[] for _ in tests]
     gaps = [np.zeros(d, dtype=np.int32) for _ in tests]
-    for columns, values in checked(table, np.arange(d), request.missing == "omit"):
+    for columns, values in checked(table, request.missing == "omit"):
         for at, test in enumerate(tests):
             groups = _groups_of(table, columns, values, rows[at], test, design.n_jobs)
             gaps[at][columns] = sum(np.isnan(part).sum(axis=0) for part in groups.values)

@@ -134,7 +134,11 @@ def baseline(
                 advice = "agnostic_filter is a method that needs none, SparseMean chooses one"
                 raise InputError("contamination", "be a number in [0, 0.5)", repr(contamination), advice)
             rows, epsilon = rows_of(X), fraction_of_rows(contamination)
-            _check(facts, rows, k)
+            if k is None and "k" in asked:
+                raise InputError("k", f"be given for {facts.name}, which must be told the sparsity", None)
+            if k is not None:
+                d = rows.shape[1]
+                integer(k, argument="k", least=1, most=d, rule=f"be an integer from 1 to the number of features ({d})")
             rng = np.random.default_rng(draw_seed(random_state))
             given = {"contamination": epsilon, "k": k, "rng": rng, "progress": progress}
             with one_blas_thread():
@@ -191,14 +195,6 @@ def rows_of(X: object) -> FloatArray:
         where = f"{place.value} in column {place.column}, row {place.row}"
         raise InputError("X", "not contain NaN or infinity", where)
     return rows
-
-
-def _check(facts: MethodInfo, rows: FloatArray, k: int | None) -> None:
-    d = rows.shape[1]
-    if k is None and "k" in facts.told:
-        raise InputError("k", f"be given for {facts.name}, which must be told the sparsity", None)
-    if k is not None:
-        integer(k, argument="k", least=1, most=d, rule=f"be an integer from 1 to the number of features ({d})")
 
 
 # The methods by name.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.sparse import csr_array, hstack, vstack
 
 from sparsemean._stats.buckets import assign_paper_buckets
 from sparsemean._util.checks import draw_seed
@@ -15,9 +15,6 @@ from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
 from sparsemean.baselines import Progress, _sign_vectors, baseline
 from sparsemean.baselines.medians import n_buckets
 from sparsemean.errors import InputError
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 MOST_DIRECTIONS = 10**9
 SECONDS = 5e-11
@@ -109,7 +106,6 @@ class Pool:
 def _linear_program(U: csr_array, m: FloatArray) -> tuple[FloatArray, float]:
     """Minimise t over (θ, t) with −t ≤ ⟨u, θ⟩ − m(u) ≤ t."""
     from scipy.optimize import linprog
-    from scipy.sparse import csr_array, hstack, vstack
 
     r, d = U.shape
     unit = float(np.abs(m).max()) or 1.0
@@ -126,8 +122,6 @@ def _linear_program(U: csr_array, m: FloatArray) -> tuple[FloatArray, float]:
 
 
 def _matrix(codes: _sign_vectors.Codes, d: int) -> csr_array:
-    from scipy.sparse import csr_array
-
     return csr_array(tuple(_sign_vectors.vectors(codes)), shape=(len(codes), d))
 
 
@@ -243,8 +237,6 @@ def agree_on_support(X: FloatArray, contamination: float, rng: np.random.Generat
     minimax point to that of least squares which is nearest to the latter: it averages over directions, and its
     distance from the mean is at most 3/2 of what is known of the minimax point.
     """
-    from scipy.sparse import csr_array
-
     k = X.shape[1]
     whole = _sign_vectors.n_directions(k, k) <= SIGNED
     codes = _sign_vectors.sign_vectors(k, k) if whole else _sign_vectors.random_directions(k, k, count=SIGNED, rng=rng)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import coo_matrix, csc_matrix, diags, vstack
 
 from sparsemean._stats.planning import bad_rows
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
@@ -14,9 +15,6 @@ from sparsemean.baselines import Progress, baseline
 from sparsemean.baselines._sparse_variance import SparseBound
 from sparsemean.baselines.descent import CertifiedVariance, by_semidefinite_bound, clip_columns, doubted, lower_variance
 from sparsemean.errors import InputError, require
-
-if TYPE_CHECKING:
-    from scipy.sparse import csc_matrix
 
 WIDEST = 24
 """Columns: with more than these an answer takes longer than anybody waits for a comparison."""
@@ -112,8 +110,6 @@ class PseudoExpectations:
 
         The moments are zero under all rows but the last.
         """
-        from scipy.sparse import coo_matrix, csc_matrix, vstack
-
         d, features = self.d, np.arange(self.d)[:, np.newaxis]
         degree = (self.monomials < self.nothing).sum(axis=1)
         parts = []
@@ -214,8 +210,6 @@ class SumsOfSquares:
 
     def _set_up(self) -> None:
         """Give SCS all but the linear part of the objective: minimise xᵀPx/2 + cᵀx where Ax + s = b, s in the cones."""
-        from scipy.sparse import csc_matrix, diags, vstack
-
         scs = require("scs", extra="sos", purpose="sparse_sos")
         program = self.program
         parts, sizes = [program.equations()], []

@@ -5,15 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from sparsemean._util.records import FloatArray
 from sparsemean.errors import InputError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 DIGITS = 10
 """Places to which grids are rounded, so that ours and the published ones are the same numbers."""
@@ -21,8 +18,6 @@ DIGITS = 10
 
 @cache
 def _everything() -> pd.DataFrame:
-    import pandas as pd
-
     with files("sparsemean.studies").joinpath("published.csv").open("rb") as file:
         table = pd.read_csv(file)
     return table.assign(plotted=table["plotted"].astype(bool), x=table["x"].round(DIGITS))

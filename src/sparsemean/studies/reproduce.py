@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from sparsemean._util.checks import integer
 from sparsemean._util.files import replacing
@@ -19,9 +20,6 @@ from sparsemean.studies import figures, published
 from sparsemean.studies.engine import Store, alone
 from sparsemean.studies.figures import Options, Outcome, Record, TableRow, collect, made_with, write_table
 from sparsemean.studies.figures.sweeps import trials_folder
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FEW = 5
 """Trials below which a standard deviation says little."""
@@ -83,8 +81,6 @@ def _contents(records: Iterable[Record]) -> str:
 
 
 def _agreement(records: Sequence[Record], summary: published.Summary, *, few: bool) -> str:
-    import pandas as pd
-
     if not summary.points:
         return ""
     each = [(one.name, published.summarise(_frame(one.agreement))) for one in records if one.agreement]
@@ -150,8 +146,6 @@ def _table(frame: pd.DataFrame) -> str:
 
 
 def _frame(rows: list[TableRow], columns: Sequence[str] | None = None) -> pd.DataFrame:
-    import pandas as pd
-
     frame = pd.DataFrame(rows, columns=None if columns is None else list(columns))
     return frame.astype({"z": float}) if "z" in frame else frame
 

@@ -153,9 +153,8 @@ def sketches(*, quick: bool, repeat: int) -> Iterator[Row]:
         each = paths[0].stat().st_size
         name, detail = f"sketch on disk, three sizes, {size(d)} features", f"{each:,} bytes, names of features included"
         yield Row(name, each / d, "B a feature", BAR_BYTES, detail=detail)
-        read, merged = best_times(
-            partial(read_all, paths), partial(merge, paths), repeat=min(repeat, 3), before=partial(forget, paths)
-        )
+        sides = lambda: sum(len(path.read_bytes()) for path in paths), partial(merge, paths)
+        read, merged = best_times(*sides, repeat=min(repeat, 3), before=partial(forget, paths))
         name = f"merging {n_files} sketches over reading their files, {size(d)} features"
         rates = [f"{took:.2f} s ({each * n_files / took / 1e9:.1f} GB/s)" for took in (read, merged)]
         yield ratio(name, merged, read, BAR_MERGE, detail=f"read {rates[0]}, merge {rates[1]}")
@@ -187,11 +186,6 @@ def forget(paths: Sequence[Path]) -> None:
         with path.open("rb") as file:
             os.fsync(file.fileno())
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-
-
-def read_all(paths: Sequence[Path]) -> int:
-    """Read the files and throw them away."""
-    return sum(len(path.read_bytes()) for path in paths)
 
 
 # What a new process pays once: ``import sparsemean``, and the first fit without and with compiled kernels on disk.

@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sparsemean import certify, sparse_mean
 from sparsemean._cli.benchmarks.timing import Row, Side, at_least, best_times, ratio
-from sparsemean._util.records import Counts
+from sparsemean._data import as_table
+from sparsemean._data.gpu import sent
+from sparsemean._evidence.counting.engines import engine_of
+from sparsemean._stats.buckets import assign_block_buckets
+from sparsemean._util.records import BucketSpec, Counts
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -55,9 +60,7 @@ def _drawn(kind: str, n: int, d: int) -> Tensor:
 
 
 def _counted(kind: str, n: int, d: int, bar: float | None, repeat: int) -> Row:
-    from sparsemean._data import as_table
     from sparsemean._kernels import gpu
-    from sparsemean._stats.buckets import assign_block_buckets
 
     X = _drawn(kind, n, d)
     values = as_table(X).source.values  # type: ignore[attr-defined]
@@ -77,8 +80,6 @@ def _counted(kind: str, n: int, d: int, bar: float | None, repeat: int) -> Row:
 def _whole(n: int, d: int, repeat: int) -> Iterator[Row]:
     """Time calls from beginning to end by the wall clock: the host has its share in them."""
     import torch
-
-    from sparsemean import certify, sparse_mean
 
     X, labels = _drawn("float32", n, d), np.arange(n) % 2
 
@@ -132,12 +133,6 @@ def _sent(n: int, d: int, repeat: int) -> Row:
     """Send four times what the device is allowed to hold."""
     import cupy
 
-    from sparsemean._data import as_table
-    from sparsemean._data.gpu import sent
-    from sparsemean._evidence.counting.engines import engine_of
-    from sparsemean._stats.buckets import assign_block_buckets
-    from sparsemean._util.records import BucketSpec
-
     X = np.empty((n, d), dtype=np.float32)
     for first in range(0, n, 100):
         X[first : first + 100] = cupy.random.standard_normal((100, d), dtype=np.float32).get()
@@ -176,8 +171,6 @@ def _copying(size: int) -> Side:
 
 def _alike(n: int, d: int) -> Iterator[Row]:
     """Count what differs between a fit on the host and one on the device."""
-    from sparsemean import sparse_mean
-
     for kind, close in (("float64", 1e-10), ("float32", 1e-5)):
         X = _drawn(kind, n, d)
         here, there = sparse_mean(X.cpu().numpy(), random_state=0), sparse_mean(X, random_state=0)

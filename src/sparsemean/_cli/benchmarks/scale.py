@@ -21,7 +21,7 @@ from sparsemean._cli.benchmarks.files import GIGABYTES, WIDE
 from sparsemean._cli.benchmarks.timing import FloatMatrix, Row, apart, best_times, duration, ratio, size
 from sparsemean._data import as_table, open_file
 from sparsemean._data.dask import spread
-from sparsemean._data.table import NOTHING
+from sparsemean._data.table import NOTHING, Table
 from sparsemean._evidence.counting.merging import add_sketches
 from sparsemean._evidence.counting.sketch import Sketch, sketch_rows
 from sparsemean._evidence.signs import evidence_of
@@ -234,9 +234,9 @@ def far_reckoning(*, quick: bool, repeat: int) -> Iterator[Row]:
         yield from _reading(min(repeat, 3))
 
 
-def counted(X: FloatMatrix, first_row: int = 0) -> Sketch:
+def counted(X: FloatMatrix | Table) -> Sketch:
     """Count a chunk as one thread of a worker does."""
-    return sketch_rows(as_table(X), first_row, seed=0, bucket_sizes=SIZES, n_jobs=1)
+    return sketch_rows(as_table(X), seed=0, bucket_sizes=SIZES, n_jobs=1)
 
 
 def _counting(quick: bool, repeat: int) -> Iterator[Row]:
@@ -362,9 +362,5 @@ def _reading(repeat: int) -> Iterator[Row]:
     if absent("zarr"):
         return
     with zarr_of(FAR_GIGABYTES) as (path, n, of):
-        (took,) = best_times(partial(_sketched, path), repeat=repeat)
+        (took,) = best_times(lambda: counted(open_file(Path(path))), repeat=repeat)
         yield Row(f"one thread reads, unpacks and counts a {of}", 8e-9 * n * WIDE / took, "GB/s", detail=duration(took))
-
-
-def _sketched(path: str) -> Sketch:
-    return sketch_rows(open_file(Path(path)), seed=0, bucket_sizes=SIZES, n_jobs=1)

@@ -12,16 +12,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._fit.one_sample import sparse_mean
+from sparsemean._kernels import cpu
 from sparsemean._kernels.memory_layout import each
-
-if TYPE_CHECKING:
-    from sparsemean._util.records import Counts, Partition
-    from sparsemean.result import Estimate
+from sparsemean._stats.buckets import assign_block_buckets
+from sparsemean._stats.planning import PRESET
+from sparsemean._util.records import Counts, Partition
+from sparsemean.result import Estimate
 
 FloatMatrix = npt.NDArray[np.floating]
 Side = Callable[[], object]
@@ -170,16 +171,11 @@ DEFAULT_CONTAMINATION = 0.05
 
 def paper_fit(X: FloatMatrix) -> Estimate:
     """Run Algorithm 1, Stage 1, as published."""
-    from sparsemean._fit.one_sample import sparse_mean
-    from sparsemean._stats.planning import PRESET
-
     return sparse_mean(X, contamination=CONTAMINATION, random_state=0, n_jobs=N_JOBS, **PRESET)
 
 
 def certified_fit(X: FloatMatrix, *, test: str = "auto", contamination: float = DEFAULT_CONTAMINATION) -> Estimate:
     """Run the certified part of the default fit with all its inference: p-values, support, intervals, radius."""
-    from sparsemean._fit.one_sample import sparse_mean
-
     return sparse_mean(
         X, contamination=contamination, test=test, refine=None, screen_rows=False, random_state=0, n_jobs=N_JOBS
     )
@@ -187,22 +183,16 @@ def certified_fit(X: FloatMatrix, *, test: str = "auto", contamination: float = 
 
 def default_fit(X: object) -> Estimate:
     """Run the default fit: rows screened and values refined as well."""
-    from sparsemean._fit.one_sample import sparse_mean
-
     return sparse_mean(X, contamination=DEFAULT_CONTAMINATION, random_state=0, n_jobs=N_JOBS)
 
 
 def counting_pass(X: FloatMatrix, partition: Partition) -> Counts:
     """Count signs of every bucket size of ``partition``."""
-    from sparsemean._kernels import cpu
-
     return cpu.count_signs(X, partition, n_jobs=N_JOBS)
 
 
 def warm(dtype: str) -> None:
     """Have the kernels for ``dtype`` compiled before anything is timed."""
-    from sparsemean._stats.buckets import assign_block_buckets
-
     small = np.random.default_rng(0).standard_normal((640, 40)).astype(dtype)
     paper_fit(small)
     for test in ("ranks", "buckets"):

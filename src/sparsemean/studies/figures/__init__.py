@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+import pandas as pd
+
 from sparsemean._fit import messages
 from sparsemean._util.files import replacing
 from sparsemean.errors import InputError, require
@@ -20,7 +22,6 @@ from sparsemean.studies import published
 from sparsemean.studies.engine import fingerprint
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 TableRow: TypeAlias = dict[str, object]
@@ -211,8 +212,6 @@ def collect(options: Options, names: list[str]) -> tuple[list[Record], list[str]
 
 def _better(outcome: Outcome) -> pd.DataFrame:
     """Return by how much the default is better, where errors were compared with published ones."""
-    import pandas as pd
-
     wanted = {*published.POINT, "estimator", "error"}
     comparable = outcome.agreement is not None and wanted <= set(outcome.table.columns)
     if not comparable or outcome.name not in L2_FIGURES:

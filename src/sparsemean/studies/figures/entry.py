@@ -5,18 +5,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from sparsemean._fit.theorems import window
 from sparsemean._stats import path
 from sparsemean._util.records import FloatArray
 from sparsemean.studies.figures import Options, Outcome, PaperFigure, TableRow, write_table
 from sparsemean.studies.figures.lower_bound import Panel, draw, log_log
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 TITLE = "The entry-time law and the window, as α and η fall"
 BUCKETS, BAD, SIGMA = 10_000, 100, 10.0
@@ -63,8 +60,6 @@ def learned(means: FloatArray, alpha: float, eta: float, unit: float = UNIT) -> 
 
 def measure(options: Options) -> pd.DataFrame:
     """Return a row for each trial, α, η and mean: when it was learned, and when the first null feature left α."""
-    import pandas as pd
-
     trials = options.trials or (QUICK_TRIALS if options.quick else TRIALS)
     tell, rows = options.counting(trials), list[TableRow]()
     pairs = [(UNIT, alpha, eta) for alpha, eta in itertools.product(ALPHAS, ETAS)]
@@ -101,8 +96,6 @@ LINES = ("begins", "promised from", "promised to", "ends")
 
 
 def _panels(table: pd.DataFrame, trials: pd.DataFrame) -> Iterator[Panel]:
-    import pandas as pd
-
     points = trials.assign(estimator=trials["mean"].map("mean {:g} σ√ε".format), x=trials.law, value=trials.learned)
     slowest = points.groupby(["estimator", "x"])["value"].max().reset_index()
     the_law = slowest.assign(estimator="the law", value=slowest.x).sort_values("x")

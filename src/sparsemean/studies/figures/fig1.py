@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from sparsemean._stats import path
 from sparsemean._stats.buckets import assign_paper_buckets
@@ -24,7 +25,6 @@ from sparsemean.studies.figures import Options, Outcome, PaperFigure, write_pict
 from sparsemean.studies.published import read
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -221,8 +221,6 @@ def published() -> Published:
 
 def _points(curves: dict[tuple[str, str], FloatArray], all_known: Published) -> pd.DataFrame:
     """Return the curves at the iterations of which values are published: every hundredth and the last."""
-    import pandas as pd
-
     parts = []
     for variant, kind, coordinate, band in _each_curve(curves):
         last = band.shape[1] - 1

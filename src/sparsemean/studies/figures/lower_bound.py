@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
+import pandas as pd
 
 from sparsemean._util.checks import Bunch
 from sparsemean._util.records import FloatArray, IntArray
@@ -19,7 +20,6 @@ from sparsemean.studies.figures import write_picture
 from sparsemean.studies.methods import Setting, find
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 X = TypeVar("X", int, float)
@@ -47,15 +47,17 @@ def log_log(x: Iterable[float], y: Iterable[float]) -> Slope:
     >>> print(log_log([1, 10, 100], [2, 20, 200]))
     1.00 ± 0.00
     """
-    from scipy.stats import linregress
-
     pairs = np.array(list(zip(x, y, strict=True)), dtype=np.float64).reshape(-1, 2)
     logs = np.log(pairs[(np.isfinite(pairs) & (pairs > 0)).all(axis=1)])
     n = len(logs)
     if n < 2 or np.ptp(logs[:, 0]) == 0:
         return Slope(math.nan, math.nan, 0 if n < 2 else 1)
-    line = linregress(*logs.T)
-    return Slope(float(line.slope), float(line.stderr) if n > 2 else math.nan, n)
+    across, up = (logs - logs.mean(axis=0)).T
+    value = float(across @ up / (across @ across))
+    if n == 2:
+        return Slope(value, math.nan, n)
+    rest = up - value * across
+    return Slope(value, math.sqrt(float(rest @ rest) / (n - 2) / float(across @ across)), n)
 
 
 def far_end(points: Mapping[X, float], least: float) -> dict[X, float]:
@@ -287,8 +289,6 @@ def simulate(
     Columns: contamination, weight, noise, trial, within_budget, looks_like, estimator, error_1 and error_2 (l2, in the
     world of P₁ and of P₂), worst, gap (distance of the means).
     """
-    import pandas as pd
-
     rows = []
     for contamination in grid:
         worlds = Worlds(affordable_weight(n, contamination), noise=noise)

@@ -7,9 +7,10 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
+import pandas as pd
 
 from sparsemean._fit.one_sample import sparse_mean
 from sparsemean._util.checks import Bunch
@@ -20,9 +21,6 @@ from sparsemean.studies.figures import Options, Outcome, PaperFigure, TableRow, 
 from sparsemean.studies.figures.lower_bound import Panel, draw, far_end, log_log
 from sparsemean.studies.methods import DEFAULT_MEAN, Setting, find
 from sparsemean.studies.published import read
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 T = TypeVar("T")
 Work = Callable[[Bunch, Setting], FloatArray]
@@ -49,8 +47,6 @@ TAIL = 10_000
 
 def make(options: Options) -> Outcome:
     """Time every method and write ``runtime.csv``, ``runtime-slopes.csv`` and ``runtime.png``."""
-    import pandas as pd
-
     with require("threadpoolctl", extra="all", purpose="timing on one thread").threadpool_limits(1):
         times, stopped = measure(options)
     slopes = pd.DataFrame(_slopes(times, stopped))
@@ -71,8 +67,6 @@ def make(options: Options) -> Outcome:
 
 def measure(options: Options) -> tuple[pd.DataFrame, dict[str, str]]:
     """Return the seconds of every method at each number of features, as far as it goes, and why it stopped."""
-    import pandas as pd
-
     grid, most = (QUICK_GRID, QUICK_SECONDS) if options.quick else (GRID, SECONDS)
     points = read("runtime")
     known = dict(zip(zip(points["estimator"], points["x"], strict=True), points["median"], strict=True))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from sparsemean._fit import messages
 from sparsemean.errors import require
@@ -18,7 +19,6 @@ from sparsemean.studies.methods import Sweep
 from sparsemean.studies.published import DIGITS, OWN, condense
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -215,8 +215,6 @@ def make_figure(figure: SweepFigure, options: Options) -> Outcome:
 
 def run(figure: SweepFigure, options: Options) -> pd.DataFrame:
     """Return every trial of the figure in the words of the published points; ``method`` is what ran here."""
-    import pandas as pd
-
     sweeps = figure.sweeps(options)
     tables = engine.run_all(
         dict(enumerate(sweeps)), out=trials_folder(options.out), n_jobs=options.n_jobs, progress=options.progress

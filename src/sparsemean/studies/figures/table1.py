@@ -6,9 +6,10 @@ import importlib.util
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import pandas as pd
 
 from sparsemean import baselines
 from sparsemean._util.files import replacing
@@ -26,9 +27,6 @@ from sparsemean.studies.figures.lower_bound import (
     worst_errors,
 )
 from sparsemean.studies.methods import DEFAULT_MEAN, Sweep
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # What is run: every method at sizes that it can be paid for.
 
@@ -207,8 +205,6 @@ FOOTNOTE = (
 
 def make(options: Options) -> Outcome:
     """Run all sweeps and write ``table1.csv``, ``table1.txt``, the points, the lower bound and ``table1.png``."""
-    import pandas as pd
-
     todo = sweeps(options.quick, options.trials, options.seed)
     bound = _lower_bound(options)  # before anything is counted, so that a bar at its end is the end
     tables = engine.run_all(todo, out=options.out / "trials", n_jobs=options.n_jobs, progress=options.progress)
@@ -231,15 +227,11 @@ def make(options: Options) -> Outcome:
 
 def _joined(tables: Mapping[Key, pd.DataFrame], *begin: str) -> pd.DataFrame:
     """Return the trials of all sweeps whose key begins so."""
-    import pandas as pd
-
     return pd.concat([t for key, t in tables.items() if key[: len(begin)] == begin], ignore_index=True)
 
 
 def _points(tables: Mapping[Key, pd.DataFrame]) -> dict[What, pd.DataFrame]:
     """Return the points (estimator, x, value) of every quantity over every variable."""
-    import pandas as pd
-
     grown = {over: _joined(tables, "growth", over) for over in ("ε", "k", "n", "d")}
     points = {("error", over): worst_errors(trials) for over, trials in grown.items()}
     points |= {
@@ -267,8 +259,6 @@ def _size(trials: pd.DataFrame) -> float:
 
 def _lower_bound(options: Options) -> pd.DataFrame:
     """Simulate the paper's construction, bare and with half of the variance in common noise."""
-    import pandas as pd
-
     n, trials = (2000, 2) if options.quick else (20_000, 5)
     tables = [
         lower_bound.simulate(
@@ -409,8 +399,6 @@ def _cells(records: pd.DataFrame) -> dict[tuple[str, str, str], str]:
 
 def _lines(records: pd.DataFrame) -> pd.DataFrame:
     """Return the same as one wide table."""
-    import pandas as pd
-
     cells = _cells(records)
     columns = [(title, c) for part in PARTS for title, group in part for c in group]
     lines = [
@@ -458,8 +446,6 @@ def _panels(points: Mapping[What, pd.DataFrame], bound: pd.DataFrame) -> list[Pa
 
 def _over_root(bound: pd.DataFrame) -> pd.DataFrame:
     """Return the worst errors with common noise, over √ε, and the bound itself as one more line."""
-    import pandas as pd
-
     worst = lower_bound.summary(bound[bound.noise > 0]).rename(columns={"contamination": "x"})
     least = worst.drop_duplicates("x").assign(estimator="half the distance", value=lambda t: t.bound_over_root)
     return pd.concat([worst.assign(value=worst.worst_over_root), least], ignore_index=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+import dask
 import numpy as np
 
 from sparsemean._data import as_table
@@ -66,8 +67,6 @@ def _source(table: Table) -> Dask:
 
 def _per_chunk(array: DaskArray, work: Work[T], *, skip_missing: bool) -> list[list[Delayed]]:
     """Return what is made of every chunk, a delayed value each; how is sent to workers once."""
-    import dask
-
     job = dask.delayed((work, _grid_of(array), skip_missing), traverse=False, pure=False)
     ones = tuple((1,) * number for number in array.numblocks)
     made = array.map_blocks(_worked, job=job, dtype=object, meta=np.empty((0, 0), dtype=object), chunks=ones)
@@ -137,8 +136,6 @@ class DaskEngine(Engine):
         self, table: Table, spec: BucketSpec, *, keep: IntArray | None = None
     ) -> tuple[Counts, FloatArray | None]:
         """Count chunks, and add up what stands above each other in a tree; the columns ``keep`` come here."""
-        import dask
-
         source, partition = _source(table), spec.partition
         if keep is not None:
             check_held(source.shape[0], keep.size)
@@ -270,8 +267,6 @@ def _kept_columns(chunk: ChunkResult | Bad) -> FloatArray | Bad | None:
 
 def _tree(chunks: Sequence[Delayed]) -> Delayed:
     """Add up chunks that stand above each other, a few neighbours at a time."""
-    import dask
-
     level = list(chunks)
     while len(level) > FAN_IN:
         level = [dask.delayed(_merged, pure=False)(level[k : k + FAN_IN]) for k in range(0, len(level), FAN_IN)]
