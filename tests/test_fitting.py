@@ -103,7 +103,7 @@ def test_fewer_than_two_are_filled_up_and_said_so() -> None:
     X = np.random.default_rng(0).standard_normal((400, 20))
     filled, empty = (sparse_mean(X, random_state=0, min_selected=k) for k in (2, 0))
     assert filled.support.size == 2
-    assert "only 0 feature(s) passed" in filled.status.messages[0]
+    assert "only 0 features passed" in filled.status.messages[0]
     assert empty.support.size == 0
     assert not empty.mean.any()
     assert empty.status.messages == ()

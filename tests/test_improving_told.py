@@ -43,7 +43,7 @@ def test_uncertified_features_are_listed_apart(strong: Estimate) -> None:
     assert table["p_adjusted"][0] < 1e-6
     assert strong.mean[3] == 0
     assert "gene3" not in set(strong.table()["feature"])
-    assert "Only without those rows, and so not certified: gene3." in strong.summary()
+    assert "Seen only without those rows, and so not certified: gene3." in strong.summary()
     assert [row["feature"] for row in json.loads(as_json(strong))["not_certified"]] == ["gene3"]
 
 

@@ -372,7 +372,7 @@ class Trend(OneSample):
         missing, slopes = np.zeros(d, dtype=np.int32), np.zeros(d)
 
         def pieces() -> Iterator[tuple[IntArray, FloatArray]]:
-            for columns, values in checked(data.table, np.arange(d), plan.question.missing == "omit"):
+            for columns, values in checked(data.table, plan.question.missing == "omit"):
                 missing[columns] = np.isnan(values).sum(axis=0)
                 yield columns, rounding.snapped(values, source.grid)
 
