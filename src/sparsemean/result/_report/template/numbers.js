@@ -49,8 +49,10 @@ function facts(k) {
 
 const rowName = (k) => (data.rows.names === null ? `${data.row} ${data.rows.index[k]}` : data.rows.names[k]);
 
+const KINDS = { "off together": "deviates together with others", "far in a few columns": `far off in a few ${data.feature}s`, "large throughout": `large in most ${data.feature}s` };
+
 function rowFacts(k) {
-  const said = [`score ${shown(data.rows.scores[k], "number", 2)}`, k < data.rows.n_shown ? data.rows.kinds[k] || "suspicious" : "not suspicious"];
+  const said = [`score ${shown(data.rows.scores[k], "number", 2)}`, k < data.rows.n_shown ? KINDS[data.rows.kinds[k]] || data.rows.kinds[k] || "suspicious" : "not suspicious"];
   if (data.rows.names !== null) said.unshift(`number ${data.rows.index[k]}`);
   if (data.rows.groups !== null) said.push(`labelled ${data.groups[data.rows.groups[k]]}`);
   return said;
