@@ -24,6 +24,7 @@ import pytest
 from scipy import stats
 
 from sparsemean import InputError, SparseMeanDifference, experiments
+from sparsemean._fit.arms import Metric, users_to_find
 from sparsemean.errors import MissingExtraError
 from sparsemean.experiments import Scorecard, analyze
 from sparsemean.experiments._scorecard import FORMAT
@@ -588,6 +589,7 @@ def tasting(monkeypatch: pytest.MonkeyPatch) -> None:
     configured = {"alpha": 0.05, "alternative": "two-sided", "confidence_level": 0.9}
     package.get_config = configured.__getitem__  # type: ignore[attr-defined]
     part.MetricBaseGranular = Base  # type: ignore[attr-defined]
+    part.PowerBase = type("PowerBase", (ABC,), {})  # type: ignore[attr-defined]
     for module in (package, part):
         monkeypatch.setitem(sys.modules, module.__name__, module)
 
@@ -660,3 +662,51 @@ def test_values_from_before_are_passed_on() -> None:
 def test_metrics_that_are_refused(columns: Any, options: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         experiments.metrics(columns, **options)
+
+
+# Plans.
+
+
+@pytest.mark.parametrize(("share", "lift", "bots"), [(0.1, 0.2, 0.0), (0.3, 0.2, 0.01)])
+def test_planned_users_find_the_lift(share: float, lift: float, bots: float) -> None:
+    """With as many users as planned it is found in .8 of the experiments: of 120 in 80 to 110 but for 2 in 1000."""
+    n, found = int(users_to_find(Metric.of_share(share, lift), bots, error=0.05, power=0.8)), 0
+    for seed in range(120):
+        rng = np.random.default_rng((21, seed))
+        bought = np.concatenate((rng.random(n) < share, rng.random(n) < share * (1 + lift))).astype(float)
+        table = pd.DataFrame({"variant": np.repeat(["control", "new"], n), "bought": bought})
+        (line,) = analyze(table, contamination=bots).table.to_dict("records")
+        found += line["certified"] == "up" if bots else line["verdict"].startswith("up")
+    assert 80 <= found <= 110
+
+
+def test_a_plan_of_counts_is_that_of_their_ranks() -> None:
+    """What ranks see of a lift is the share of pairs, by the values themselves."""
+    rng = np.random.default_rng(22)
+    before = rng.poisson(rng.gamma(1, 4, 4000)).astype(float)
+    metric = Metric.of_values(before, 0.25)
+    lifted = before * 1.25
+    after = np.floor(lifted) + (rng.random((50, 4000)) < lifted - np.floor(lifted))
+    shares = [stats.mannwhitneyu(one, before).statistic / 4000**2 - 0.5 for one in after]
+    assert metric.moved == pytest.approx(np.mean(shares), abs=0.001)
+    assert metric.gap == pytest.approx(0.25 * before.mean())
+    amounts = rng.lognormal(3, 1, 4000)
+    expected = stats.mannwhitneyu(amounts * 1.1, amounts).statistic / 4000**2 - 0.5
+    assert Metric.of_values(amounts, 0.1).moved == pytest.approx(expected)
+
+
+def test_the_command_plans_in_users_and_days(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    expect("plan", "--baseline", "5%", "--lift", "4%", "--per-day", "3000")
+    out = capsys.readouterr().out
+    z = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
+    users = int(np.ceil(z**2 * (0.05 * 0.95 + 0.052 * 0.948) / 0.002**2))
+    assert re.search(rf"conversion +{users:,} +none +none +{-(-2 * users // 3000)}\n", out)
+    assert "no number of users will do" in out
+    table, _ = visitors(np.random.default_rng(23), 400)
+    table.to_csv(tmp_path / "month.csv", index=False)
+    expect("plan", "--metric-file", tmp_path / "month.csv", "--lift", "30%", "--arms", "3", "--metrics", "9")
+    assert len(re.findall(r"^(?:converted|revenue|search) ", capsys.readouterr().out, re.MULTILINE)) == 3
+    for arguments in (["--lift", "4%"], ["--lift", "4%", "--baseline", "5%", "100"]):
+        expect("plan", *arguments, status=2)
+        assert "--lift must come with one of --baseline and --metric-file" in capsys.readouterr().err
+    expect("plan", status=2)

@@ -187,6 +187,14 @@ def test_simulations_without_effect(users: pa.Table) -> None:
     assert ((p <= 0.05).sum(axis=0) <= 8).all()
 
 
+def test_power_is_that_of_its_mean_at_a_part_of_the_level(users: pa.Table) -> None:
+    made = experiments.metrics(["sessions", "orders"], ratios={"rate": ("orders", "sessions")})
+    found = tt.Experiment(made).solve_power(users, "rel_effect_size")
+    theirs = tt.Mean("orders", alpha=0.05 / 3).solve_power(users, "rel_effect_size")
+    assert [one.rel_effect_size for one in found["orders"]] == [one.rel_effect_size for one in theirs]
+    assert set(found) == {"sessions", "orders", "rate"}
+
+
 def test_text_is_no_metric(users: pa.Table) -> None:
     frame = pl.from_arrow(users).with_columns(country=pl.lit("DE"))
     with pytest.raises(InputError, match="country"):

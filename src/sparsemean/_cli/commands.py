@@ -29,6 +29,7 @@ from sparsemean.errors import InputError, MissingExtraError, visible
 if TYPE_CHECKING:
     from sparsemean._cli.benchmarks.timing import Row
     from sparsemean._cli.common_options import Progress
+    from sparsemean._fit.arms import Metric
     from sparsemean._util.plans import Plan
     from sparsemean.result import Estimate
     from sparsemean.studies.figures import Outcome
@@ -173,7 +174,13 @@ def experiment(file: Path, out: tuple[Path, ...], page: Path | None, quiet: bool
 
 
 @click.command("plan", short_help="What a number of rows and columns can show.")
-@click.argument("numbers", type=int, nargs=-1, required=True, metavar="[N] D")
+@click.argument("numbers", type=int, nargs=-1, metavar="[N] D")
+@click.option("--lift", callback=_percents, metavar="LIFT", help="An experiment: the lift that is to be found, 4%.")
+@click.option("--baseline", callback=_percents, metavar="SHARE", help="With --lift: the conversion of the control, 5%.")
+@click.option("--metric-file", type=click.Path(path_type=Path), help="With --lift: users of another month, by metric.")
+@click.option("--per-day", type=int, help="With --lift: users that enter the experiment each day.")
+@click.option("--arms", type=int, default=2, show_default=True, help="With --lift: the control and its treatments.")
+@click.option("--metrics", type=int, default=1, show_default=True, help="With --lift: metrics that share the level.")
 @click.option(
     "--two-groups", type=int, nargs=2, metavar="N0 N1", help="Rows of a reference and of a label; then N is left out."
 )
@@ -191,10 +198,20 @@ def experiment(file: Path, out: tuple[Path, ...], page: Path | None, quiet: bool
     help="What a mean must exceed, in standard deviations; effects are beyond it.",
 )  # fmt: skip
 def plan_command(numbers: tuple[int, ...], two_groups: tuple[int, int] | None, **options: Any) -> None:
-    """Say what N rows of D features can show, before any data are seen."""
+    """Say what N rows of D features can show, before any data are seen.
+
+    Of an experiment, say how many users show a lift: --baseline 5% --lift 4%
+    --per-day 3000, or --metric-file FILE in place of the baseline.
+    """
     from sparsemean._fit.power import plan
     from sparsemean.result._report.summary import TextTable, aligned
 
+    asked = {name: options.pop(name) for name in ("lift", "baseline", "metric_file", "per_day", "arms", "metrics")}
+    if asked["lift"]:
+        if numbers or two_groups or (asked["baseline"] is None) == (asked["metric_file"] is None):
+            raise InputError("--lift", "come with one of --baseline and --metric-file, and no numbers", asked["lift"])
+        _plan_experiment(level=options["level"], power=options["power"], **asked)
+        return
     wanted = "D alone" if two_groups else "N and D"
     if len(numbers) != (1 if two_groups else 2):
         advice = "--two-groups N0 N1 has the rows" if two_groups else "or give --two-groups N0 N1 and D"
@@ -214,6 +231,47 @@ def plan_command(numbers: tuple[int, ...], two_groups: tuple[int, int] | None, *
     headings = tuple(COLUMNS[name] for name in made.outlook.table[0])
     print_sentence(made.summary())
     echo("\n" + "\n".join(aligned(TextTable(headings, rows))))
+
+
+def _plan_experiment(
+    *, lift: float, baseline: float | None, metric_file: Path | None, per_day: int | None, arms: int, metrics: int,
+    level: float, power: float,
+) -> None:  # fmt: skip
+    """Print how many users, and days, show a lift of each metric if no user is a bot, and if some are."""
+    from sparsemean._fit.arms import Metric, users_to_find
+    from sparsemean.result._report.summary import TextTable, aligned
+
+    found = {"conversion": Metric.of_share(baseline, lift)} if baseline else _metrics_of(metric_file, lift)
+    error, rows = level / (max(metrics, 1) * (arms - 1)), []
+    for name, metric in found.items():
+        needed = [users_to_find(metric, share, error=error, power=power) for share in USUAL_SHARES]
+        cells = ["none" if n == float("inf") else f"{n:,.0f}" for n in needed]
+        days = f"{max(1, -(-needed[0] * arms // per_day)):,.0f}" if per_day and needed[0] < float("inf") else "–"
+        rows.append((name, *cells, *([days] if per_day else [])))
+    headings = ("users an arm", "no bots", *(f"certified at {share:.0%}" for share in USUAL_SHARES[1:]))
+    echo("\n".join(aligned(TextTable((*headings, *(["days, no bots"] if per_day else [])), rows))) + "\n")
+    shared = f"; {metrics} metrics share the level" if metrics > 1 else ""
+    print_sentence(
+        f"So many users an arm show a lift of {100 * lift:.3g} % with probability {power:g} ({arms} arms{shared}). "
+        "Certified: whatever so many of them, as bots, do."
+    )
+    if any("none" in row for row in rows):
+        print_sentence(
+            "none: no number of users will do, for so many bots in each arm can move the metric by more than the lift, "
+            "a conversion by two percentage points for each percent. Plan without certificates, or for a larger lift."
+        )
+
+
+def _metrics_of(path: Path | None, lift: float) -> dict[str, Metric]:
+    """Return what is known of the metrics of a file."""
+    from sparsemean._data import open_file
+    from sparsemean._data.table import ReadOptions
+    from sparsemean._fit.arms import Metric
+
+    assert path is not None
+    table = open_file(path, ReadOptions(drop_text=True, drop_empty=True))
+    names = map(str, table.feature_names if table.feature_names is not None else range(table.shape[1]))
+    return {name: Metric.of_values(values, lift) for name, values in zip(names, table.values.T, strict=True)}
 
 
 USUAL_SHARES = (0.0, 0.01, 0.05)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -290,6 +290,54 @@ def mismatch(users: Users, shares: Mapping[str, float] | Sequence[float] | None)
             raise InputError("shares", f"have a positive number for each of {list_names(users.arms)}", repr(shares))
     expected = sizes.sum() * planned / planned.sum()
     return float(chdtrc(sizes.size - 1, float(np.sum((sizes - expected) ** 2 / expected)))), expected
+
+
+# Before there are data.
+
+
+class Metric(NamedTuple):
+    """What a plan takes to know of a metric and of the lift that is to be found."""
+
+    gap: float
+    """The difference of means, and the variances of both arms, added up."""
+    variance: float
+    moved: float
+    """What ranks see of it, their variance, and by how much each share of bots in both arms moves that."""
+    rank_variance: float
+    slack: float
+
+    @classmethod
+    def of_share(cls, share: float, lift: float) -> Metric:
+        """Return that of a conversion: bots in one arm all convert, or none of those in the other."""
+        gap, spread = share * lift, share * (1 - share) + share * (1 + lift) * (1 - share * (1 + lift))
+        return cls(gap, spread, gap, spread, 2.0)
+
+    @classmethod
+    def of_values(cls, values: FloatArray, lift: float) -> Metric:
+        """Return that of a metric by the values of users: ranks see how many pairs it turns round."""
+        x = np.sort(values[~np.isnan(values)])
+        if np.isin(x, (0, 1)).all():
+            return cls.of_share(float(x.mean()), lift)
+        lifted, up = x * (1 + lift), np.zeros(x.size)
+        if (x == np.rint(x)).all():  # numbers of things stay whole: some get one more
+            lifted, up = np.floor(lifted), lifted - np.floor(lifted)
+        larger = [np.searchsorted(x, lifted + more, side) for more in (0, 1) for side in ("left", "right")]
+        won = ((1 - up) * (larger[0] + larger[1]) + up * (larger[2] + larger[3])).mean() / (2 * x.size)
+        ties = (np.unique(x, return_counts=True)[1] / x.size) ** 3
+        return cls(x.mean() * lift, 2 * x.var(), won - 0.5, (1 - ties.sum()) / 6, 2.0)
+
+
+def users_to_find(metric: Metric, bots: float, *, error: float, power: float) -> float:
+    """Return how many users an arm show a lift: by means if there are no bots, else by ranks whatever these do.
+
+    Ranks lose ``slack`` times the share of bots, so that infinitely many users do not show what is smaller.
+    """
+    from scipy.special import ndtri
+
+    z = float(ndtri(1 - error / 2) + ndtri(power))
+    gap, variance = (metric.moved, metric.rank_variance) if bots else (metric.gap, metric.variance)
+    room = abs(gap) - metric.slack * bots
+    return float(np.ceil(z**2 * variance / room**2)) if room > 0 else np.inf
 
 
 # As tables.

@@ -371,11 +371,11 @@ class RobustDifference:
 
     def __init__(self, column: str, together: _Together) -> None:
         self.column, self.together = column, together
-        _granular().register(RobustDifference)
+        _granular()
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
-        _granular().register(RobustDifference)  # it may be another process, where none was made
+        _granular()  # it may be another process, where none was made
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.column!r}, among={list_names(self.together.columns)})"
@@ -427,9 +427,33 @@ class RobustDifference:
         shares = {field: numbers[field] / 100 for field in FIELDS if field.startswith("rel_")}
         return RobustDifferenceResult(**numbers | shares, suspects=suspects, verdict=str(line["verdict"]))
 
+    def solve_power(self, data: object, parameter: str = "rel_effect_size") -> object:
+        """Solve for power as tea-tasting's own metric of this mean, or ratio, with its part of the level.
+
+        Parameters
+        ----------
+        data : data frame or Ibis table
+            A row for each user, of an earlier time.
+        parameter : str
+            What is asked: "power", "effect_size", "rel_effect_size" or "n_obs".
+
+        Returns
+        -------
+        tea_tasting.metrics.MetricPowerResults
+            That of `tea_tasting.Mean` or `tea_tasting.RatioOfMeans`.
+        """
+        tasting, of = require("tea_tasting", extra="tea-tasting", purpose="a metric for tea-tasting"), self.together
+        error = of.question.level / (len(of.columns) + len(of.ratios))
+        if self.column in of.ratios:
+            return tasting.RatioOfMeans(*of.ratios[self.column], alpha=error).solve_power(data, parameter)
+        return tasting.Mean(self.column, of.before.get(self.column), alpha=error).solve_power(data, parameter)
+
 
 def _granular() -> type[MetricBaseGranular]:
+    """Return tea-tasting's base class, told that ours is one of its metrics, and solves for power."""
     tasting = require("tea_tasting.metrics", extra="tea-tasting", purpose="a metric for tea-tasting")
+    for base in (tasting.PowerBase, tasting.MetricBaseGranular):
+        base.register(RobustDifference)
     return tasting.MetricBaseGranular  # type: ignore[no-any-return]
 
 

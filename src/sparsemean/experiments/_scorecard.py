@@ -409,10 +409,8 @@ def of_certificate(table: pd.DataFrame, if_bots: Mapping[float, int], bots: int)
         told = [f"{row['metric']} {row['certified']}" for row in only.to_dict("records")]
         lines.append(f"Certified by ranks alone, where the mean is unclear: {list_names(told)}.")
     if sure:
-        told = [
-            f"If {percent(share)} of each arm were bots: {f'{n:,}' if n else 'none'}." for share, n in if_bots.items()
-        ]
-        lines.append("   ".join(told))
+        left = {share: f"{n:,} certified" if n else "none" for share, n in if_bots.items()}
+        lines.append("   ".join(f"If {percent(share)} of each arm were bots: {n}." for share, n in left.items()))
     return lines
 
 
