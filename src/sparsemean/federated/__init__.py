@@ -22,7 +22,7 @@ from sparsemean._stats.planning import MIN_ROWS
 from sparsemean._util.checks import count_of, draw_seed, integer, is_auto, list_names, pluralize
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError, require
-from sparsemean.federated._robust import HALF, Flags, Rows, best_share, lost_weights, trimmed_mean
+from sparsemean.federated._robust import HALF, Flags, Rows, best_share, lost_weights, shrunk_mean, trimmed_mean
 from sparsemean.result import Estimate
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ class Aggregate:
         From 0 to 1, the share of its weight that a client lost; beyond a half it is a suspect.
     trimmed : float
         Share of the values of trusted clients that was trimmed at each end of every coordinate.
+    shortened : bool
+        Whether clients were so unlike that long updates were shortened, and no single values cut or trimmed.
     estimate : Estimate or None
         With ``sparse=True`` the fit: support, p-values, intervals. What is not zero in ``update`` is then certified.
     """
@@ -54,6 +56,7 @@ class Aggregate:
     suspects: IntArray
     scores: FloatArray
     trimmed: float = 0.0
+    shortened: bool = False
     estimate: Estimate | None = None
 
     @property
@@ -72,6 +75,7 @@ class Aggregate:
             holds = f"if no more than {pluralize(plan.bad_rows, 'client')} may send anything"
             return f"{left_out}. Certified at level {plan.question.level:g}, {holds}: {found} with a mean other than 0"
         how = f"trimmed by {self.trimmed:.0%} at each end" if self.trimmed else "far values cut"
+        how = "long updates shortened" if self.shortened else how
         return f"{left_out}. Mean of the others, {how}. Robust, not certified"
 
     def __str__(self) -> str:
@@ -90,7 +94,9 @@ def aggregate(
        how far out they lie (`baselines.dense_filter`). Whoever loses more than half of it, and is still far from the
        rest once its own noise has no part in that direction, is left out.
     2. Every coordinate gets the trimmed mean of the others, the same share for all, chosen by halves of the clients:
-       their difference tells the variance, and what both differ from their plain means by is bias.
+       their difference tells the variance, and what both differ from their plain means by is bias. Clients whose
+       updates differ much in length, as their data do, have far values that nobody else has data for: none of them is
+       cut or trimmed then; updates longer than 1.5 times the median are made as long as that.
 
     *Sparse updates*, in which few coordinates have a mean: `SparseMean` selects them with p-values that hold against
     any ``f`` clients, and all others are zero.
@@ -145,11 +151,14 @@ def aggregate(
         scores[finite] = lost_weights(present, allowed, threads)
         kept = scores <= HALF
         trusted = present if kept.all() else rows[kept]
-        share = best_share(trusted, np.random.default_rng(draw_seed(random_state)))
-        update = trimmed_mean(trusted, share, threads)
+        update, share = shrunk_mean(trusted), 0.0
+        shortened = update is not None
+        if update is None:
+            share = best_share(trusted, np.random.default_rng(draw_seed(random_state)))
+            update = trimmed_mean(trusted, share, threads)
     suspects = np.flatnonzero(~kept)
     order = np.argsort(-scores[suspects].round(3), kind="stable")  # copies differ in their last digits
-    return Aggregate(update, suspects[order], scores, trimmed=share)
+    return Aggregate(update, suspects[order], scores, trimmed=share, shortened=shortened)
 
 
 def _rows(updates: object) -> Rows:

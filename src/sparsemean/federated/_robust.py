@@ -31,6 +31,8 @@ HALF = 0.5
 REACH = FAR
 """In robust deviations of a coordinate: where values of clients that are trusted are cut. What few clients alone have
 data for lies farther out than noise does: cut at four, digits were learnt to .87 in place of .92."""
+UNLIKE, LONGEST = 0.25, 1.5
+"""Robust deviation of log lengths from which on clients are very unlike, and then the largest in median lengths."""
 TRIMMED = (0.0, 0.05, 0.1, 0.2, 0.3, 0.45)
 """Shares of values trimmed at each end that are tried."""
 SPLITS, SEEN = 8, 4096
@@ -162,6 +164,19 @@ def _above(values: FloatArray, kept: Flags) -> FloatArray:
 
 
 # One number for each coordinate, from clients that are trusted.
+
+
+def shrunk_mean(rows: Rows) -> Rows | None:
+    """Return the mean of clients, none of them longer than most, where they are very unlike; else None.
+
+    Then a value far from those of others is what few clients have data for: cut or trimmed, it is never learnt.
+    """
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+    usual, logs = np.median(lengths), np.log(np.maximum(lengths, np.finfo(np.float64).tiny))
+    if len(rows) < FEWEST or not GAUSSIAN * np.median(np.abs(logs - np.median(logs))) >= UNLIKE:
+        return None
+    weights = np.minimum(1.0, LONGEST * usual / np.maximum(lengths, TINY)) / len(rows)
+    return np.asarray(weights.astype(rows.dtype) @ rows)
 
 
 def best_share(rows: Rows, rng: np.random.Generator) -> float:
