@@ -28,16 +28,13 @@ def order_of(labels: np.ndarray) -> list[str]:
     return list(dict.fromkeys(labels.tolist()))
 
 
-def expected_means(values: np.ndarray, seed: int = 0) -> np.ndarray:
-    """Subject by subject, row by row in the order of the rows."""
-    keys = np.random.default_rng(seed).random(len(SUBJECTS))
+def expected_means(values: np.ndarray) -> np.ndarray:
     out = []
     for name in order_of(SUBJECTS):
-        rows = np.flatnonzero(name == SUBJECTS)
-        total = np.zeros(values.shape[1])
-        for row in sorted(rows[np.argsort(keys[rows])[:5]]):
-            total += values[row]
-        out.append(total / 5)
+        rows, total = values[np.asarray(SUBJECTS) == name], np.zeros(values.shape[1])
+        for row in rows:
+            total = total + row
+        out.append(total / len(rows))
     return np.array(out)
 
 
@@ -97,19 +94,20 @@ def test_strata_are_numbered_and_need_two_classes_each() -> None:
 
 @pytest.mark.parametrize("kind", kinds.OBJECTS)
 def test_means_of_subjects_are_those_of_a_loop_for_every_object(kind: str) -> None:
-    table, codes, notes = designs.subject_means(as_table(kinds.OBJECTS[kind](X)), CODES, SUBJECTS)
+    table, codes, notes, draws = designs.subject_means(as_table(kinds.OBJECTS[kind](X)), CODES, SUBJECTS)
     np.testing.assert_array_equal(table.values, expected_means(X))
     assert table.row_names is not None
     assert table.row_names.tolist() == order_of(SUBJECTS)
     assert codes.tolist() == [int(name[1:]) % 2 for name in table.row_names]
-    assert notes[0].startswith("subjects are compared, not rows: the means of 5 rows of each of 12 subjects, 60 of 86")
+    assert notes == ["subjects are compared, not rows: the means of all rows of 12 subjects, 5 to 11 rows of each"]
+    assert draws == ()
 
 
 @pytest.mark.parametrize("kind", ["npy", "npy by columns", "parquet", "h5ad CSR", "h5ad CSC", "zarr", "csv"])
 def test_means_of_subjects_of_files(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(designs, "AT_ONCE", 8 * 86 * 3)
-    table, *_ = designs.subject_means(open_file(kinds.written(kind, tmp_path, X)), CODES, SUBJECTS, seed=3)
-    np.testing.assert_array_equal(table.values, expected_means(X, 3))
+    table, *_ = designs.subject_means(open_file(kinds.written(kind, tmp_path, X)), CODES, SUBJECTS)
+    np.testing.assert_array_equal(table.values, expected_means(X))
     if kind == "parquet":
         assert table.feature_names is not None
         assert table.feature_names.tolist() == kinds.names(11)
@@ -130,7 +128,7 @@ def test_a_mean_is_of_the_values_there_are(form: Any) -> None:
     gappy = X.copy()
     gappy[RNG.random(X.shape) < 0.2] = np.nan
     gappy[SUBJECTS == "s03", 4] = np.nan
-    table, _, notes = designs.subject_means(as_table(form(gappy)), CODES, SUBJECTS, missing="omit")
+    table, _, notes, _ = designs.subject_means(as_table(form(gappy)), CODES, SUBJECTS, missing="omit")
     sums, there = expected_means(np.nan_to_num(gappy)), expected_means(~np.isnan(gappy) * 1.0)
     with np.errstate(invalid="ignore"):
         np.testing.assert_allclose(table.values, sums / there, rtol=1e-15)
@@ -154,27 +152,37 @@ def test_drawing_takes_each_row_of_a_subject_as_often() -> None:
     np.testing.assert_allclose(taken[units == 1], 800, atol=5 * np.sqrt(2000 * 0.24))
 
 
-def test_numbers_of_rows_that_differ_between_classes_are_said() -> None:
+def test_numbers_of_rows_that_differ_between_classes_are_said_and_made_equal() -> None:
     counts = [5] * 10 + [200] * 10
     subjects, codes = np.repeat(np.arange(20), counts), np.repeat([0, 1], [50, 2000])
-    values = np.ones((2050, 1))
-    _, _, notes = designs.subject_means(as_table(values), codes, subjects, classes=np.array(["old", "new"]))
-    said = next(note for note in notes if "differs between the classes" in note)
-    assert "Mann–Whitney p = 1" in said
-    assert "medians 5 in 'old', 200 in 'new'" in said
+    values = np.random.default_rng(0).poisson(3.0, (2050, 4)).astype(float)
+    found = designs.subject_means(as_table(values), codes, subjects, classes=np.array(["old", "new"]))
+    assert found.notes[0].startswith("THE NUMBER OF ROWS A SUBJECT HAS DIFFERS between the classes (Mann–Whitney p = 1")
+    assert "medians 5 in 'old', 200 in 'new'" in found.notes[0]
+    assert len(found.draws) == designs.DRAWS
+    each = np.array([np.asarray(draw.source.take(np.arange(4))) for draw in found.draws])
+    assert (each[:, :10] == found.table.values[:10]).all()  # all five rows of the small ones
+    assert (each[:, 10:].std(axis=0) > 0).all()
+    assert set(np.round(5 * each, 9).ravel() % 1) == {0.0}
     three = np.where(subjects > 14, 2, codes)
-    assert any("Kruskal–Wallis" in note for note in designs.subject_means(as_table(values), three, subjects)[2])
+    assert any("Kruskal–Wallis" in note for note in designs.subject_means(as_table(values), three, subjects).notes)
     mixed = np.repeat(np.arange(20) % 2, counts)
-    assert not any("differs" in note for note in designs.subject_means(as_table(values), mixed, subjects)[2])
+    assert designs.subject_means(as_table(values), mixed, subjects).draws == ()
 
 
-def test_a_subject_that_is_much_smaller_than_others_is_said() -> None:
-    subjects = np.repeat(np.arange(8), [2, 40, 40, 40, 40, 40, 40, 30])
-    notes = designs.subject_means(as_table(np.ones((272, 1))), subjects % 2, subjects)[2]
-    assert "without the 1 subject of fewer than 10 rows it would be 30" in notes[1]
-    even = np.repeat(np.arange(8), 40)
-    notes = designs.subject_means(as_table(np.ones((320, 1))), even % 2, even)[2]
-    assert notes == ["subjects are compared, not rows: the means of 40 rows of each of 8 subjects"]
+def test_counts_are_pooled_and_thinned_where_totals_differ() -> None:
+    rng = np.random.default_rng(1)
+    subjects, codes = np.repeat(np.arange(40), 10), np.repeat([0, 1], 200)
+    values = rng.poisson(2.0, (400, 30)).astype(float)
+    found = designs.subject_means(as_table(values), codes, subjects, counts=True)
+    sums = np.array([values[subjects == k].sum(axis=0) for k in range(40)])
+    np.testing.assert_allclose(found.table.values, np.log2(1 + 1e6 * sums / sums.sum(axis=1, keepdims=True)))
+    assert "of the counts of all rows of 40 subjects, 10 rows of each" in found.notes[0]
+    assert found.draws == ()
+    deep = values * np.where(codes == 1, 3, 1)[:, None]
+    thinned = designs.subject_means(as_table(deep), codes, subjects, counts=True)
+    assert thinned.notes[0].startswith("THE NUMBER OF COUNTS THAT A SUBJECT HAS IN ALL DIFFERS between the classes")
+    assert len(thinned.draws) == designs.DRAWS
 
 
 def test_bad_subjects_get_one_line() -> None:

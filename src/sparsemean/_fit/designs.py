@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 Labels = npt.NDArray[Any]
 MOST_MEASURED = 20
 """Different values of floats that may be labels, if not all of them are whole numbers."""
-UNEQUAL = 0.05
-"""p-value below which the numbers of rows of subjects are said to differ between the classes."""
-FEW = 0.25
-"""Share of the median number of rows below which the smallest subject is said to cost the others too many."""
+UNEQUAL, UNEQUAL_OF_FEW, FEW_SUBJECTS = 0.01, 0.1, 15
+"""p-values below which numbers of rows of subjects are said to differ between classes, of so few subjects earlier."""
+DRAWS = 20
+"""How often equally many rows of each subject are drawn then."""
 
 
 def classes_of(
@@ -134,23 +134,34 @@ def _named(names: Labels, one: str = "class", many: str = "classes") -> str:
     return f"{one if names.size == 1 else many} {list_names([repr(name) for name in names.tolist()], 3)}"
 
 
-# Subjects: one mean each, of equally many rows, so that means of all subjects have one law where nothing differs.
+# Subjects: one mean each, so that means of all subjects have one law where nothing differs, numbers of rows included.
+
+
+class Subjects(NamedTuple):
+    """One row a subject."""
+
+    table: Table
+    codes: IntArray
+    """The class of every subject."""
+    notes: list[str]
+    draws: tuple[Table, ...] = ()
+    """The same of equally many rows, or counts, of each, drawn many times, where their numbers differ by class."""
 
 
 def subject_means(
     table: Table,
     codes: IntArray,
-    subjects: Any,
+    subjects: object,
     *,
-    seed: int = 0,
     missing: str = "raise",
     classes: Labels | None = None,
     argument: str = "groups",
-) -> tuple[Table, IntArray, list[str]]:
-    """Return one row a subject: the table of means, the class of every subject, and notes.
+    counts: bool = False,
+) -> Subjects:
+    """Return one row a subject: its mean, or of counts log₂(1 + x) of its counts per million.
 
-    Means of different numbers of rows have different laws, even where rows have one. So every mean is of as many rows
-    as the smallest subject has, drawn by ``seed``; which ones depends on the order of the rows and the seed only.
+    Means of all rows have one law where nothing differs if numbers of rows have; and shares of counts if their totals
+    have, too. Where these differ between classes, tests are of as many rows, or counts, of each subject.
     """
     names, units = in_order(*labels_of(subjects, codes.size, argument))
     apart, own = _spread(codes, units)
@@ -161,18 +172,42 @@ def subject_means(
         called = "" if classes is None else f" of class {classes.item(which)!r}"
         advice = "drop that class, or leave subjects out where rows are independent"
         raise InputError(argument, "name two subjects or more of each class", f"one subject{called}", advice)
-    counts = np.bincount(units)
-    k = int(counts.min())
-    rows = drawn(units, k, seed)
-    means, gaps = _means(table, rows, skip_missing=missing == "omit")
-    notes = _on_counts(counts, own, classes)
-    if gaps:
+    numbers, skip_missing = np.bincount(units), missing == "omit"
+    sums, there = _pooled(table, units, np.ones(units.size), skip_missing=skip_missing)
+    what = "rows a subject has"
+    alarms, totals = _unequal(numbers, own, classes, what), sums.sum(axis=1)
+    if counts and not alarms:
+        alarms = _unequal(totals, own, classes, what := "counts that a subject has in all")
+    draws = []
+    for k in range(DRAWS if alarms else 0):
+        rng, weights = np.random.default_rng(k), np.zeros(units.size)
+        weights[drawn(units, int(numbers.min()), k)] = 1.0
+        few, of_few = _pooled(table, units, weights, skip_missing=skip_missing)
+        if counts:
+            all_few = np.maximum(few.sum(axis=1), 1.0)
+            few = rng.binomial(few.astype(np.int64), (all_few.min() / all_few)[:, np.newaxis]).astype(np.float64)
+        draws.append(_per_subject(table, names, few, of_few, counts=counts))
+    called = "log₂(1 + counts per million) of the counts" if counts else "the means"
+    least, most = int(numbers.min()), int(numbers.max())
+    rows = pluralize(most, "row") if least == most else f"{least:,} to {most:,} rows"
+    each = f"{names.size:,} subjects, {rows} of each"
+    notes = [*alarms, f"subjects are compared, not rows: {called} of all rows of {each}"]
+    if (there < numbers[:, np.newaxis]).any():
         notes.append(
             "values are missing: the mean of a subject is that of the values there are in its rows, which is "
             "comparable only if as many are missing in all classes"
         )
-    source = Dense(means, precision=table.source.precision)
-    return in_place_of(table, source, as_names(names.tolist())), own, notes
+    return Subjects(_per_subject(table, names, sums, there, counts=counts), own, notes, tuple(draws))
+
+
+def _per_subject(table: Table, names: Labels, sums: FloatArray, there: FloatArray, *, counts: bool) -> Table:
+    """Return a table of means, or of logarithms of counts per million."""
+    with np.errstate(invalid="ignore"):
+        totals = np.maximum(sums.sum(axis=1, keepdims=True), 1.0)
+        values = np.log2(1.0 + 1e6 * sums / totals) if counts else sums / there
+    if np.isinf(values).any():
+        raise table.non_finite_error(None, skip_missing=True)
+    return in_place_of(table, Dense(values, precision=table.source.precision), as_names(names.tolist()))
 
 
 def strata_of_subjects(strata: IntArray, subjects: Any, argument: str = "strata") -> IntArray:
@@ -221,68 +256,45 @@ def _refuse_both(names: Labels, argument: str) -> None:
     raise InputError(argument, "have all rows of a subject in one class", received, advice)
 
 
-def _on_counts(counts: IntArray, own: IntArray, classes: Labels | None) -> list[str]:
-    """Say how many rows of each subject were used, and whether their numbers speak against a comparison."""
-    n, k = int(counts.sum()), int(counts.min())
-    each = f"{pluralize(k, 'row')} of each of {counts.size:,} subjects"
-    if (counts == k).all():
-        return [f"subjects are compared, not rows: the means of {each}"]
-    notes = [
-        f"subjects are compared, not rows: the means of {each}, {k * counts.size:,} of {n:,} rows drawn by the seed"
-    ]
-    enough = FEW * float(np.median(counts))
-    if k < enough:
-        more = pluralize(int(np.sum(counts < enough)), "subject")
-        notes.append(
-            f"the smallest subject has {pluralize(k, 'row')}, so as many of every subject are used; without the "
-            f"{more} of fewer than {int(np.ceil(enough)):,} rows it would be {int(counts[counts >= enough].min()):,}"
-        )
-    return notes + _unequal(counts, own, classes)
-
-
-def _unequal(counts: IntArray, own: IntArray, classes: Labels | None) -> list[str]:
-    """Say so where subjects of one class have more rows than those of another: Mann and Whitney, or Kruskal."""
+def _unequal(numbers: FloatArray | IntArray, own: IntArray, classes: Labels | None, what: str) -> list[str]:
+    """Say so, loudly, where numbers differ between classes: by Mann and Whitney, or Kruskal."""
     from scipy import stats
 
-    parts = [counts[own == code] for code in range(int(own.max()) + 1)]
-    two = len(parts) == 2
-    p = float(stats.mannwhitneyu(*parts).pvalue if two else stats.kruskal(*parts).pvalue)
-    if not p < UNEQUAL:
+    parts = [numbers[own == code] for code in range(int(own.max()) + 1)]
+    two, few = len(parts) == 2, min(map(len, parts)) < FEW_SUBJECTS
+    p = float(stats.mannwhitneyu(*parts).pvalue if two else stats.kruskal(*parts).pvalue) if np.ptp(numbers) else 1.0
+    if not p < (UNEQUAL_OF_FEW if few else UNEQUAL):
         return []
     names = range(len(parts)) if classes is None else classes.tolist()
     medians = ", ".join(f"{np.median(part):g} in {name!r}" for name, part in zip(names, parts[:4], strict=False))
     return [
-        f"the number of rows a subject has differs between the classes ({'Mann–Whitney' if two else 'Kruskal–Wallis'} "
-        f"p = {p:.2g}; medians {medians}): as many rows of each subject are compared, but what makes rows more or "
-        "fewer may make them different too"
+        f"THE NUMBER OF {what.upper()} DIFFERS between the classes ({'Mann–Whitney' if two else 'Kruskal–Wallis'} "
+        f"p = {p:.2g}; medians {medians}): p-values are twice the mean over {DRAWS} draws of equally many rows, or "
+        "counts, of each subject, whatever the seed; estimates are of all rows"
     ]
 
 
-def _means(table: Table, rows: IntArray, *, skip_missing: bool) -> tuple[FloatArray, bool]:
-    """Return the mean of some rows for every subject, and whether values of them are missing.
+def _pooled(table: Table, units: IntArray, weights: FloatArray, *, skip_missing: bool) -> tuple[FloatArray, FloatArray]:
+    """Return sums of the rows of weight 1 of every subject, and how many values are there.
 
     Each sum is over the rows in their order, whatever kind of source they come from: one result to the last bit. Values
     are rounded to the digits that they have: where rows have one law then, means do.
     """
+    from scipy.sparse import csr_array
+
     n, d = table.shape
-    k = rows.shape[1]
-    ones = _indicator(rows, np.ones(rows.size), n)
-    picked = _indicator(np.arange(rows.size).reshape(rows.shape), np.ones(rows.size), rows.size)
-    out, gaps = np.empty((rows.shape[0], d)), False
+    rows = np.flatnonzero(weights)
+    ones = csr_array((weights[rows], (units[rows], rows)), shape=(int(units.max()) + 1, n))
+    sums, there = np.empty((2, ones.shape[0], d))
+    there[:] = ones.sum(axis=1)[:, np.newaxis]
     for first, piece in pieces(table, skip_missing=skip_missing):
         at, block = slice(first, first + piece.shape[1]), on_grid(piece, table.source.grid)
-        if not isinstance(block, np.ndarray) and not np.isnan(block.data).any():
-            out[:, at] = (ones @ block).toarray() / k
-            continue
-        values = np.asarray(as_dense(block)[rows.ravel()], dtype=np.float64)
-        there: FloatArray | int = k
-        if (missing := np.isnan(values)).any():
-            gaps, values, there = True, np.where(missing, 0.0, values), k - picked @ missing.astype(np.float64)
-        with np.errstate(invalid="ignore"):
-            out[:, at] = (picked @ values) / there
-    if np.isinf(out).any():
-        raise table.non_finite_error(None, skip_missing=skip_missing)
-    return out, gaps
+        if np.isnan(block if isinstance(block, np.ndarray) else block.data).any():
+            block = np.asarray(as_dense(block), dtype=np.float64)
+            there[:, at] -= ones @ np.isnan(block).astype(np.float64)
+            block = np.nan_to_num(block, nan=0.0, posinf=np.inf, neginf=-np.inf)
+        sums[:, at] = as_dense(ones @ block)
+    return sums, there
 
 
 def _indicator(rows: IntArray, weights: FloatArray, n: int) -> csr_array:

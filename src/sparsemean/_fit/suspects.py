@@ -26,6 +26,8 @@ FARTHEST = 6.0
 """In median deviations: farther than that a column says no more of which label is near."""
 ROWS_AT_ONCE = 64
 """Their values, some hundred kilobytes, stay in the cache while they are held against every label."""
+TELLING = 0.2
+"""Largest q-value of features that labels are judged by where few pass Holm's rule."""
 ELSEWHERE = 2
 """Labels rows that a test does not look at."""
 
@@ -101,6 +103,10 @@ def _labels_judged(
     if not any(bad.total for bad in decision.allowed):
         p = adjusted_by_holm(decision) if isinstance(decision.rule, MaxT) else decision.p_adjusted
         clean = np.flatnonzero(p <= decision.rule.level)
+        # One wrong label among few rows takes most features below Holm's threshold, and still leaves many that tell.
+        q = decision.q_values / decision.rule.scale
+        if clean.size < label_scores.FEWEST_FEATURES <= np.sum(q <= TELLING):
+            clean = np.flatnonzero(q <= TELLING)
     if not clean.size:
         return label_scores.LabelScores(np.zeros(n), np.empty(0, dtype=np.intp), ()), clean
     clean = np.sort(clean[label_scores.strongest(test.strength[clean], n)])

@@ -26,7 +26,7 @@ from sparsemean._fit.suspects import ELSEWHERE, looking_bad, rows_off, sides_of,
 from sparsemean._kernels.rounding import snapped
 from sparsemean._stats import maxt, planning
 from sparsemean._stats.arrays import on_host
-from sparsemean._stats.decision import Decision, MaxT, Rule, decide, error_after_selection, rule_of
+from sparsemean._stats.decision import Averaged, Decision, MaxT, Rule, decide, error_after_selection, rule_of
 from sparsemean._stats.effects import CENTRE, COLUMNS, MEANS, UNKNOWN, group_effects, joined, log_scale
 from sparsemean._util.checks import AUTO, draw_seed, list_names, unit_name
 from sparsemean._util.plans import EACH_NAME, GroupSizes, Plan, Question
@@ -57,6 +57,8 @@ class Design:
     notes: tuple[str, ...] = ()
     seed: int = 0
     n_jobs: int | None = None
+    draws: tuple[Table, ...] = ()
+    """Where p-values are twice the means of those of several tables."""
 
 
 def contrasts_of(
@@ -141,6 +143,7 @@ def designed(
     pairs: Any = None,
     covariate: Any = None,
     called: Mapping[str, str] | None = None,
+    counts: bool = False,
     random_state: Any = 0,
     n_jobs: int | None = None,
     **asked: Any,
@@ -161,7 +164,7 @@ def designed(
     options: dict[str, Any] = {"missing": question.missing, "classes": classes}
     if classes.dtype.kind in "iuf" and classes.size > 2:
         table = replace(table, notes=(*table.notes, messages.MEASURED.format(names["y"], classes.size)))
-    within, notes = None, list[str]()
+    within, notes, draws = None, list[str](), tuple[Table, ...]()
     if pairs is not None:
         for name, given in (("groups", groups), ("strata", strata)):
             if given is not None:
@@ -176,8 +179,8 @@ def designed(
             advice = "compare within strata by ranks, target='centre'"
             raise InputError("strata", "be left out with target='mean'", "labels", advice)
     if groups is not None:
-        table, codes, notes = designs.subject_means(
-            table, codes, groups, seed=seed, argument=names["groups"], **options
+        table, codes, notes, draws = designs.subject_means(
+            table, codes, groups, argument=names["groups"], counts=counts, **options
         )
         within = None if within is None else designs.strata_of_subjects(within, groups, names["strata"])
     elif strata is None and (table.repeated is not None or table.row_names is not None):
@@ -187,7 +190,7 @@ def designed(
         if contrasts[0].reference == EACH and value == other:
             raise InputError(name, "be another one with each single other label", repr(value), "compare with the rest")
     of_subjects = groups is not None
-    return Design(table, classes, codes, contrasts, question, within, of_subjects, tuple(notes), seed, n_jobs)
+    return Design(table, classes, codes, contrasts, question, within, of_subjects, tuple(notes), seed, n_jobs, draws)
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,6 +298,8 @@ def decide_all(design: Design, progress: Progress | None = None) -> Groups:
     progress, permuting = parts_of(progress, (1.0, float(request.selection == "maxt")))
     if request.selection == "maxt":
         refuse_dask(design.table)
+        if design.draws:
+            raise InputError("selection", "be 'fwer', 'fdr' or 'fdr_by' where numbers of rows differ", "'maxt'")
     n_strata = 1 if design.strata is None else int(design.strata.max()) + 1
     shared: dict[str, Any] = {
         "n_rows": design.codes.size, "n_features": design.table.shape[1], "n_tests": len(contrasts),
@@ -308,9 +313,9 @@ def decide_all(design: Design, progress: Progress | None = None) -> Groups:
         )
         for contrast, bad in zip(contrasts, bads, strict=True)
     )  # fmt: skip
-    notes: tuple[str, ...] = ()
+    notes, looked = tuple[str, ...](), list[tuple[GroupTest, ...]]()
+    tests: Sequence[GroupTest]
     if request.target == "mean":
-        tests: Sequence[GroupTest]
         tests, notes, scale_rows = difference_evidence(design, plans, progress)
         plans = tuple(replace(plan, scale_rows=scale_rows) for plan in plans)
     else:
@@ -319,21 +324,25 @@ def decide_all(design: Design, progress: Progress | None = None) -> Groups:
             for contrast in contrasts
             for single in (contrast.singles if contrast.reference == EACH else (contrast,))
         ]
-        counted = iter(groups_of_rows.count(
-            design.table, design.codes, singles, question=request, strata=design.strata, n_jobs=design.n_jobs,
-            progress=progress, n_tests=len(contrasts),
-        ))  # fmt: skip
-        tests = [
-            EachTest(contrast, tuple(islice(counted, len(contrast.singles))))
-            if contrast.reference == EACH else next(counted)
-            for contrast in contrasts
-        ]  # fmt: skip
-    evidence = RankEvidence(tuple(tests), request.side, missing=omit, level=request.level, n_jobs=design.n_jobs)
+        for table in (*design.draws, design.table):
+            counted = iter(groups_of_rows.count(
+                table, design.codes, singles, question=request, strata=design.strata, n_jobs=design.n_jobs,
+                progress=progress, n_tests=len(contrasts),
+            ))  # fmt: skip
+            tests = [
+                EachTest(contrast, tuple(islice(counted, len(contrast.singles))))
+                if contrast.reference == EACH else next(counted)
+                for contrast in contrasts
+            ]  # fmt: skip
+            looked.append(tuple(tests))
+    looked = looked or [tuple(tests)]
+    of = partial(RankEvidence, side=request.side, missing=omit, level=request.level, n_jobs=design.n_jobs)
+    *drawn, evidence = map(of, looked)
     rule: Rule = rule_of(request.selection, request.level, evidence.n_hypotheses)
     if request.selection == "maxt":
         rule = permuted(design, permuting)
         notes = (rule.note,)
-    decision = decide(evidence, rule, tuple(bads))
+    decision = decide(Averaged(tuple(drawn)) if drawn else evidence, rule, tuple(bads))
     return Groups(design, decision, plans, evidence.tests, design.seed, notes)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import ModuleType
-from typing import ClassVar, NamedTuple, Protocol, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -106,6 +106,49 @@ class OfRows:
     def as_shares(self, steps: IntArray) -> FloatArray:
         """Return numbers of bad rows as shares of all; NaN for −1."""
         return namespace(steps).where(steps < 0, np.nan, steps / self.n_rows)  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, eq=False)
+class Averaged:
+    """Twice the mean of p-values of several evidences of the same hypotheses, which is valid however these depend."""
+
+    parts: tuple[Evidence, ...]
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what is the same of all: their number, the grid and where decisions lie."""
+        return getattr(self.parts[0], name)
+
+    def p_values(self, allowed: Allowed, some: IntArray | None = None) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Return the hypotheses whose p-value is below 1, or ``some``, p and log p."""
+        at = np.arange(self.n_hypotheses) if some is None else some
+        logs = np.logaddexp.reduce([part.p_values(allowed, at)[2] for part in self.parts])
+        log_p = np.minimum(0.0, logs + np.log(2 / len(self.parts)))
+        alive = np.flatnonzero(log_p < 0) if some is None else np.arange(at.size)
+        return at[alive], probabilities(log_p[alive]), log_p[alive]
+
+    def selected_first(self, rule: Rule) -> IntArray:
+        """Return what a rule selects where no row is bad."""
+        at, p, _ = self.p_values(self.at_share(Shares(0.0, 0.0)))
+        return at[rejected(rule, p, self.n_hypotheses)]
+
+    def along(self, steps: IntArray, at: IntArray) -> FloatArray:
+        """Return p of some hypotheses, each at a step of its own."""
+        each = np.array([part.along(steps, at) for part in self.parts])
+        return np.asarray(np.minimum(1.0, 2 * each.mean(axis=0)))
+
+    def last(self, error: float, at: IntArray, above: IntArray | None = None) -> IntArray:
+        """Return the last step with p ≤ ``error``, by halving: not behind that of the first part at half of them."""
+        low = np.full(at.size, -1) if above is None else above.copy()
+        high = np.maximum(low, self.parts[0].last(min(1.0, 0.5 * len(self.parts) * error), at))
+        while (moving := np.flatnonzero(low < high)).size:
+            middle = (low[moving] + high[moving] + 1) // 2
+            reached = self.along(middle, at[moving]) <= error
+            low[moving[reached]], high[moving[~reached]] = middle[reached], middle[~reached] - 1
+        return low
+
+    def beyond(self, allowed: Allowed) -> Averaged:
+        """Return what bounds p once further rows have been replaced."""
+        return Averaged(tuple(part.beyond(allowed) for part in self.parts))
 
 
 # Statistics that share the error of one hypothesis, as long as they can reject.

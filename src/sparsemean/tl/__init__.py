@@ -44,6 +44,10 @@ LOOKS = {
     "scaled": "{} has negative values, as if scaled: shifts are in units of that scale and there are no fold changes; "
     "logarithms of normalised counts are meant",
 }
+MEANS = (
+    "donors count by the means of {}, which are no counts: where a layer has counts, layer= compares donors by their "
+    "counts per million, as limma's users do"
+)
 DONORS = (
     "cells may not be independent: obs has the column {0!r} with {1:,} values for {2:,} cells; pass donors={0!r} for "
     "statements about donors in general, or batch={0!r} to compare within these donors alone"
@@ -170,16 +174,17 @@ def rank_genes_groups(
     unit = 1.0 if base is None else float(np.log(base))
     profiles = _profiles(table, tests.codes, unit, skip_missing=params.get("missing") == "omit")
     name = "adata.raw" if raw else "adata.X" if layer is None else f"layer {layer!r}"
-    alarms = [LOOKS[profiles.looks].format(name)] if profiles.looks else []
+    counts = profiles.looks == "counts" and donors is not None and not design.crossed
+    alarms = [LOOKS[profiles.looks].format(name)] if profiles.looks and not counts else []
+    of_means = [MEANS.format(name)] if donors is not None and not (counts or design.crossed) else []
     if table.repeated is not None and donors is None:
         alarms.append(DONORS.format(*table.repeated, table.shape[0]))
-    alarms += design.alarms
     for alarm in alarms:
         warnings.warn(alarm, stacklevel=2)
     as_scanpy = ", as scanpy has it where there is one (use_raw=None)" if raw and use_raw is None else ""
-    notes = (*alarms, f"values are those of {name}{as_scanpy}", *design.notes)
+    notes = (*alarms, *of_means, f"values are those of {name}{as_scanpy}", *design.notes)
     table = replace(table, repeated=None, notes=(*table.notes, *notes))
-    result, numbers = _fitted(table, design, params, radius=radius, min_cells=least)
+    result, numbers = _fitted(table, design, params, radius=radius, min_cells=least, counts=counts)
     if not (tie_correct or design.crossed or batch):
         _as_scanpys(numbers, tests)
     first = _first_genes(numbers, n_genes, by_size=rankby_abs)
@@ -255,7 +260,7 @@ Numbers: TypeAlias = dict[str, Array]
 
 
 def _fitted(
-    table: Table, design: CellDesign, params: dict[str, Any], *, radius: bool, min_cells: int
+    table: Table, design: CellDesign, params: dict[str, Any], *, radius: bool, min_cells: int, counts: bool
 ) -> tuple[Estimate | Comparison, dict[int, Numbers]]:
     """Return the result, and the columns of each group; of two groups one is the mirror image of the other."""
     tests, firsts = design.tests, [contrast.label for contrast in design.tests.contrasts]
@@ -270,7 +275,7 @@ def _fitted(
         found = two_sample.compare(
             table, tests.labels, reference=reference, only=[order[first] for first in firsts],
             groups=design.labels.get("donors"), strata=design.labels.get("batch"),
-            called={"y": "groupby", "groups": "donors", "strata": "batch"}, **params,
+            called={"y": "groupby", "groups": "donors", "strata": "batch"}, counts=counts, **params,
         )  # fmt: skip
         result, everything = found.result, slice(0, table.shape[1])
         numbers = {

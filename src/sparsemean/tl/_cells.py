@@ -111,7 +111,6 @@ class CellDesign:
     tests: Tests
     crossed: bool = False
     left_out: tuple[str, ...] = ()
-    alarms: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -127,8 +126,7 @@ class CellDesign:
         if are_crossed(design.labels["donors"], tests.codes, tests.sides, names[design.kept]):
             return replace(design, crossed=True)
         small, note = small_donors(design.labels["donors"], min_cells)
-        design = design._without(small, note, "min_cells")._without_lone_batches()
-        return replace(design, alarms=tuple(few_of_each(design.labels["donors"], design.kept.size)))
+        return design._without(small, note, "min_cells")._without_lone_batches()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -201,21 +199,6 @@ def _both(sides: Sequence[IntArray], units: IntArray) -> npt.NDArray[np.bool_]:
     n = int(units.max()) + 1
     low, high = ([np.bincount(units[side == which], minlength=n) > 0 for side in sides] for which in (0, 1))
     return np.array(low) & np.array(high)
-
-
-def few_of_each(donors: object, n: int) -> list[str]:
-    """Return what is worth a warning where every donor counts by the mean of as many cells as the smallest has."""
-    names, units = in_order(*labels_of(donors, n, "donors"))
-    counts = np.bincount(units)
-    k = int(counts.min())
-    if k * names.size >= HALF * n:
-        return []
-    least = int(np.ceil(np.median(counts) / 2))
-    few = names[np.argsort(counts, kind="stable")][: int(np.sum(counts < least))]
-    hint = f"; min_cells={least} leaves out {pluralize(few.size, 'donor')} ({list_names(few, NAMED)})" * (few.size > 0)
-    return [
-        f"{k * names.size:,} of {n:,} cells are used: {k:,} of each donor, as many as the smallest of them has{hint}"
-    ]
 
 
 def small_donors(donors: pd.Series, min_cells: int) -> tuple[npt.NDArray[np.bool_], str]:
