@@ -294,15 +294,8 @@ def _check_tests(estimate: Estimate) -> None:
 
 def _check_arrays(arrays: dict[str, Array], plan: Plan) -> None:
     """Refuse arrays of another type or shape than the plan makes them, and numbers beyond what they count."""
-    sizes = {
-        "n": plan.n_rows,
-        "d": plan.n_features,
-        "k": len(plan.walk.bucket_sizes),
-        "2": 2,
-        "3": 3,
-        "8": 8,
-        "s": arrays["located.support"].size,
-    }
+    selected, numbers = arrays["located.support"].size, {digit: int(digit) for digit in "238"}
+    sizes = {"n": plan.n_rows, "d": plan.n_features, "k": len(plan.walk.bucket_sizes), "s": selected, **numbers}
     for name, array in arrays.items():
         check_array(name, array, ARRAYS[name], sizes)
     for name in SHARES:

@@ -175,11 +175,8 @@ def refusing(
     try:
         yield
     except NotFiniteError:
-        if block is None:
-            place = table.source.find_non_finite(skip_missing=skip_missing)
-        else:
-            place = find_non_finite(block, at=at, skip_missing=skip_missing)
-        raise table.non_finite_error(place, skip_missing=skip_missing) from None
+        find = table.source.find_non_finite if block is None else partial(find_non_finite, block)
+        raise table.non_finite_error(find(at=at, skip_missing=skip_missing), skip_missing=skip_missing) from None
 
 
 # A source in pieces, read the way it likes to be read.
