@@ -269,7 +269,7 @@ def test_an_estimate_without_values_says_so_everywhere(bare: Estimate, tmp_path:
     for promise in ("intervals of the selected features", "screening touches", "kept inside its interval"):
         assert promise not in page
     assert "estimates and intervals need the rows, which were not at hand" in page
-    assert "The rows were not judged: the rows were not at hand" in page
+    assert "rows were not judged: the rows were not at hand" in page
     with pytest.raises(InputError, match="X must be given"):
         bare.trajectory(0)
 
