@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar, NamedTuple
 
@@ -20,7 +20,7 @@ from sparsemean._evidence.ranks import Contrast
 from sparsemean._evidence.signs import SlackEvidence
 from sparsemean._evidence.worst_case import WorstCase
 from sparsemean._kernels.influence import ERROR, GRID, largest_step
-from sparsemean._stats.arrays import fillna, medians, namespace
+from sparsemean._stats.arrays import fillna, group_indices, medians, namespace
 from sparsemean._stats.nulls import HALVINGS, InfluenceNull, bound, kappa_of, psi_max
 from sparsemean._util.plans import BadRows, Plan, Side
 from sparsemean._util.records import CountArray, FloatArray, IntArray, MeanDifferenceTest, MeanTest
@@ -328,6 +328,13 @@ class MeanContrast:
         """Return log p of ``features``, all by default."""
         at = np.arange(self.n_features) if features is None else features
         out = np.zeros(at.size)
+        if np.ndim(case.max_replaced):
+            every = case.spread(at.size)
+            numbers, which = np.unique((*every.bad, every.more), axis=1, return_inverse=True)
+            for k, same in group_indices(which.reshape(-1)):
+                reference, label, more = numbers[:, k].tolist()
+                out[same] = self.log_p(replace(case, bad=BadRows(reference, label), more=more), at[same])
+            return out
         if self.mean_test.rows is not None and case.max_replaced:
             return out  # a bad row among those that gave the scale can undo everything
         looked = np.flatnonzero(np.isin(at, self.features))
