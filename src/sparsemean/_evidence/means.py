@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar, NamedTuple
 
@@ -328,22 +328,20 @@ class MeanContrast:
         """Return log p of ``features``, all by default."""
         at = np.arange(self.n_features) if features is None else features
         out = np.zeros(at.size)
-        if np.ndim(case.max_replaced):
-            every = case.spread(at.size)
-            numbers, which = np.unique((*every.bad, every.more), axis=1, return_inverse=True)
-            for k, same in group_indices(which.reshape(-1)):
-                reference, label, more = numbers[:, k].tolist()
-                out[same] = self.log_p(replace(case, bad=BadRows(reference, label), more=more), at[same])
-            return out
-        if self.mean_test.rows is not None and case.max_replaced:
-            return out  # a bad row among those that gave the scale can undo everything
-        looked = np.flatnonzero(np.isin(at, self.features))
-        place = np.searchsorted(self.features, at[looked])
-        least = least_evidence(
-            self.first[place], self.second[place], self.step[place],
-            test=self.mean_test, slack=slack_of_sums(self.mean_test, case.bad, case.more), features=at[looked],
-        )  # fmt: skip
-        out[looked] = np.minimum(0.0, math.log(self.mean_test.factor) - np.maximum(least, 0.0))
+        every = case.spread(at.size)
+        numbers, which = np.unique((*every.bad, every.more), axis=1, return_inverse=True)
+        for k, same in group_indices(which.reshape(-1)):
+            reference, label, more = numbers[:, k].tolist()
+            if self.mean_test.rows is not None and reference + label + more:
+                continue  # a bad row among those that gave the scale can undo everything
+            looked = same[np.isin(at[same], self.features)]
+            place = np.searchsorted(self.features, at[looked])
+            slack = slack_of_sums(self.mean_test, BadRows(reference, label), more)
+            least = least_evidence(
+                self.first[place], self.second[place], self.step[place],
+                test=self.mean_test, slack=slack, features=at[looked],
+            )  # fmt: skip
+            out[looked] = np.minimum(0.0, math.log(self.mean_test.factor) - np.maximum(least, 0.0))
         return out
 
 

@@ -21,7 +21,7 @@ from sparsemean._kernels.memory_layout import Array
 from sparsemean._kernels.rank_transforms import LANES, ROWS_OF_LANES, doubled_end, log_choose, log_transformed, spread
 from sparsemean._kernels.signed_ranks import log_normal_excess, log_normal_tail
 
-MANY, ANY = 8, 2
+MANY, ANY = 20, 2
 """Values of either group from which on the U of values that are not zero, beside a sum over a, has its tail by its
 cumulants; and where no more than about its size is asked for."""
 LARGE = 256
@@ -77,7 +77,7 @@ def log_inner(a: int, A: int, place: int, power: int, many: int, scratch: Array,
             return math.log(above / float(A))
         return math.log(above * (a * float(b) + (a * b - above + 1.0) - place) / A)
     # At the far end few arrangements are left, which are counted exactly while there is room for them.
-    if min(a, b) >= many and 2 * a * b - place > many // 2 * max(a, b):
+    if min(a, b) >= many and 2 * a * b - place > many // 5 * max(a, b):
         tail, tilt = saddle(a, b, place)
         if power == 1:
             return min(0.0, SURPLUS + tail)
@@ -261,10 +261,10 @@ def log_tails(
 ) -> None:
     """Write log P(W ≥ w), 0 where w is not above the mean; (items, strata) sizes and A, the rest an item each.
 
-    It may be approximate where it is larger than ``top``, which −∞ asks for; elsewhere it is proved never to be too small, and may be the
-    ``goal`` where it is less; where the goal is above 0 it is a closed bound. With ``bound`` also that of every smaller
-    A; with ``halves`` that of values of which some are equal and their pairs count ½ each. That is at most twice as
-    large, and no larger than a bound, as U is then a mean of U without ties.
+    It may be approximate where it is larger than ``top``, which −∞ asks for; elsewhere it is proved never to be too
+    small, and may be the ``goal`` where it is less; where the goal is above 0 it is a closed bound. With ``bound`` also
+    that of every smaller A; with ``halves`` that of values of which some are equal and their pairs count ½ each. That
+    is at most twice as large, and no larger than a bound, as U is then a mean of U without ties.
     """
     strata, longest = n1.shape[1], 3
     for f in range(n1.shape[0]):
@@ -298,7 +298,7 @@ def log_tails(
             continue
         rough = -np.inf
         about = strata == 1 and top[f] == -np.inf
-        if strata > 1 or about or (top[f] < 0.0 and min(n1[f, 0], n2[f, 0], A[f, 0]) >= 2 * MANY):
+        if strata > 1 or about or (top[f] < 0.0 and min(n1[f, 0], n2[f, 0], A[f, 0]) >= MANY):
             # after the bound, for the c that is best by this one is the one of the exact tail
             rough = log_tail(n1[f], n2[f], A[f], w[f], below, inside, ANY if about else MANY, scratch, lanes)
             rough += ROUNDING + (0.0 if inside else factor)
@@ -316,4 +316,4 @@ def log_tails(
             saved = log_tail(n1[f], n2[f], A[f], w[f], below, False, SAVED, scratch, lanes) - surplus
             exact += math.log(1.0 - min(0.5, math.exp(saved - exact)))
         exact = max(goal[f], min(closed, exact)) if strata == 1 else exact
-        out[f] = min(0.0 if bound else top[f], exact)
+        out[f] = min(top[f] if rough > -np.inf and not bound else 0.0, exact)

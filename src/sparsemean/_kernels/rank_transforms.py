@@ -30,8 +30,8 @@ ROWS_OF_LANES = 20
 """Numbers that are kept of each of them."""
 NEGLIGIBLE = 1e-18
 """Share of the weight of all a below which one is left out."""
-LEFT_OUT = 22.0
-"""The transform has died away where its logarithm is below −22 at all further angles."""
+LEFT_OUT = 26.0
+"""The transform has died away where its logarithm is below −26 at all further angles."""
 RUNS = 4
 """Times ¾ of the values, half, a third and so on in the middle bound it, beside all of them."""
 GONE = 1e-17
