@@ -106,8 +106,8 @@ def saddle(a: int, b: int, place: int) -> tuple[float, float]:
     """
     n, x, y = a + b + 1.0, float(a), float(b)
     variance = x * y * n / 12.0 + 1.0 / 12.0
-    fourth = -(x * y * n * (x * x + x * y + y * y + x + y) + 1.0) / 120.0 / variance**2
-    sixth = (power_sum(x + y) - power_sum(x) - power_sum(y) + 1.0) / 252.0 / variance**3
+    fourth = -(x * y * n * (x * x + x * y + y * y + x + y) + 1.0) / 120.0 / (variance * variance)
+    sixth = (power_sum(x + y) - power_sum(x) - power_sum(y) + 1.0) / 252.0 / (variance * variance * variance)
     off = (0.5 * (place + (place & 1)) - 0.5 - 0.5 * x * y) / math.sqrt(variance)
     if off < 1.0:  # nearer to the middle the normal tail is close
         return log_normal_tail(off), off
@@ -126,7 +126,7 @@ def saddle(a: int, b: int, place: int) -> tuple[float, float]:
 @compiled(plain="itself")
 def power_sum(n: float) -> float:
     """Return 1⁶ + 2⁶ + … + n⁶."""
-    return n * (n + 1.0) * (2.0 * n + 1.0) * (3.0 * n**4 + 6.0 * n**3 - 3.0 * n + 1.0) / 42.0
+    return n * (n + 1.0) * (2.0 * n + 1.0) * (n * (n * n * (3.0 * n + 6.0) - 3.0) + 1.0) / 42.0
 
 
 @compiled(plain="itself")
