@@ -301,12 +301,10 @@ class EachTest:
     def log_p(self, case: WorstCase, features: IntArray | None = None, *, n_threads: int = 1) -> FloatArray:
         """Return log p of ``features``, all by default: the largest of all parts, each with its own bad rows."""
         case = case.spread(self.n_features if features is None else features.size)
-        label, (totals, which) = (
-            np.asarray(case.bad.label),
-            np.unique(np.append(case.bad.reference, 0), return_inverse=True),
-        )
-        each = [[bad.reference for bad in self.contrast.bad_of_singles(BadRows(m, 0))] for m in totals.tolist()]
-        bads = [BadOfEach(np.array(of_single)[which[:-1]], label) for of_single in zip(*each, strict=True)]
+        totals, which = np.unique(np.append(case.bad.reference, 0), return_inverse=True)
+        shared = [[bad.reference for bad in self.contrast.bad_of_singles(BadRows(m, 0))] for m in totals.tolist()]
+        own, label = np.array(shared)[which[:-1]].T, np.asarray(case.bad.label)
+        bads = [BadOfEach(reference, label) for reference in own]
         parts = zip(self.parts, (replace(case, bad=bad) for bad in bads), strict=True)
         return np.asarray(np.max([part.log_p(own, features, n_threads=n_threads) for part, own in parts], axis=0))
 
