@@ -61,7 +61,7 @@ def test_the_tail_of_two_values_once_rows_are_replaced(n: tuple[int, int], a: in
             above = first > 0 and second <= n[1] and first * n[1] > second * n[0]
             tails.append(stats.hypergeom(sum(n), first + second, n[0]).sf(first - 1) if above else 1.0)
         out = np.empty(1)
-        log_moved_tails(np.array([n]), np.array([a]), np.array([b]), more, out)
+        log_moved_tails(np.array([n]), np.array([a]), np.array([b]), np.array([more]), out)
         if more <= MOST_SPLITS:
             assert np.exp(out[0]) == pytest.approx(max(tails), rel=1e-4)
         assert np.exp(out[0]) >= max(tails) * (1 - 1e-9)

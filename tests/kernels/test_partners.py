@@ -164,23 +164,9 @@ def inversions(rng: np.random.Generator, n: int, kind: str) -> Iterator[Argument
                 yield *sizes, start, power, t, period, band, last, scratch, lanes
 
 
-def tilts(rng: np.random.Generator, n: int, _: str) -> Iterator[Arguments]:
-    for large in (n, 7 * n, 300):
-        yield from ((n, large, s) for s in (1e-4, *rng.exponential(0.1, 3).tolist(), 2.0))
-
-
-def coefficients(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
-    yield from ((-0.1, *arguments) for arguments in tilts(rng, n, kind))
-
-
 def places(rng: np.random.Generator, n: int, _: str) -> Iterator[Arguments]:
     for a, b in ((20, 20 + n), (30 * n, 25), (200, 250)):
         yield from ((a, b, place) for place in rng.integers(a * b, 2 * a * b - 4 * max(a, b), 5).tolist())
-
-
-def saddles(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
-    for a, b, place in places(rng, n, kind):
-        yield min(a, b), max(a, b), 0.5 * (place + (place & 1)) - 0.5
 
 
 def lumps(rng: np.random.Generator, n: int, _: str) -> Iterator[Arguments]:
@@ -306,12 +292,9 @@ CASES: dict[str, Callable[[np.random.Generator, int, str], Iterator[Arguments]]]
     "centres.scores_lost": above,
     "centres.split_differences": differences,
     "rank_transforms.log_choose": choices,
-    "rank_tails.plus_log_gaussian": coefficients,
-    "rank_tails.log_saddle": places,
     "rank_tails.log_tails": evidence,
     "rank_tails.log_lumps": lumps,
-    "rank_tails.saddle": saddles,
-    "rank_tails.tilted": tilts,
+    "rank_tails.saddle": places,
     "rank_transforms.summed": inversions,
     "rank_transforms.weigh": weights,
     "signed_ranks.add_scores": scores,
@@ -347,12 +330,9 @@ SCRATCH = {"columns.nested_means": (11, 12), "rank_tails.log_lumps": (7, 8), "ra
 PLAIN_NUMBERS = (
     "cells.read_lines",
     "rank_transforms.log_choose",
-    "rank_tails.log_saddle",
     "rank_tails.log_tails",
-    "rank_tails.plus_log_gaussian",
     "rank_tails.log_lumps",
     "rank_tails.saddle",
-    "rank_tails.tilted",
     "rank_transforms.summed",
     "rank_transforms.weigh",
     "tied_tails.log_tied_tail",

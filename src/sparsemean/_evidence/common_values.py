@@ -96,7 +96,7 @@ class CommonValues:
         table = np.array(often, dtype=np.int64).reshape(-1, 4)
         return cls(found, table, np.array(owner, np.intp), sizes, np.concatenate(counts), np.concatenate(repeats))
 
-    def frequent(self, features: IntArray, counts: Counted, repeats: Counted, more: int) -> Frequent:
+    def frequent(self, features: IntArray, counts: Counted, repeats: Counted, more: IntArray) -> Frequent:
         """Return how often the values of features are there. Of columns that were not read e repeats give bounds.
 
         So they do of those that would not be read, or values that would not be kept, were ``more`` rows replaced.
@@ -106,38 +106,37 @@ class CommonValues:
         first, unkept, least_off = np.maximum(zeros, 1), most.copy(), values - np.maximum(zeros, 1) - most
         most_off, most = values - first - 1, np.zeros(values.size, dtype=np.int64)
         read = np.flatnonzero(np.isin(features, self.features))
-        if more:
-            read = read[READ_SHARE * (unkept[read] - counts.shape[1] - more) >= values[read] + more]
+        read = read[READ_SHARE * (unkept[read] - counts.shape[1] - more[read]) >= values[read] + more[read]]
         if read.size:
             first[read], second, most[read], unkept[read] = self.often[np.searchsorted(self.features, features[read])].T
             least_off[read] = most_off[read] = values[read] - first[read] - second
-        if more:
-            place, kept = self.kept_values(features)
-            lost = KEPT_SHARE * (self.size[kept] - more) < values[place] + more
-            np.maximum.at(unkept, place[lost], self.size[kept[lost]])
+        place, kept = self.kept_values(features)
+        lost = KEPT_SHARE * (self.size[kept] - more[place]) < values[place] + more[place]
+        np.maximum.at(unkept, place[lost], self.size[kept[lost]])
         return Frequent(values, zeros, first, most, unkept, (least_off, most_off))
 
     def kept_values(self, features: IntArray) -> tuple[IntArray, IntArray]:
         """Return the kept values of some features: for each the place of its feature, and its own; features rise."""
-        place = np.searchsorted(features, self.owner)
-        kept = np.flatnonzero(np.append(features, -1)[place] == self.owner)
-        return place[kept], kept
+        first, last = (np.searchsorted(features, self.owner, side) for side in ("left", "right"))
+        kept = np.repeat(np.arange(self.owner.size), last - first)
+        return first[kept] + np.arange(kept.size) - np.searchsorted(kept, kept), kept
 
     def reach(self, features: IntArray, counts: Counted, repeats: Counted, rows: int, case: WorstCase) -> Reach:
         """Return what bad rows could have led to, given the counts of some features, which rise."""
-        m, hidden = case.max_replaced, case.missing * case.max_replaced
-        values, zeros, first, most, unkept, off = self.frequent(features, counts, repeats, case.more)
+        m, more = (np.broadcast_to(part, features.size) for part in (case.max_replaced, case.more))
+        hidden = case.missing * m
+        values, zeros, first, most, unkept, off = self.frequent(features, counts, repeats, more)
         two, others = OFF_SHARE * (off[0] - m) < values + hidden, OFF_SHARE * (off[1] + m) >= values - hidden
         if counts.shape[1] > 1:  # strata do not add up to a table of two values
             two, others = np.zeros_like(two), np.ones_like(others)
         few_zeros = others & (REPEAT_SHARE * (zeros - m) < rows)
 
         def may_be_first(size: IntArray, of: IntArray | slice = slice(None)) -> Flags:
-            enough = 2 * OFF_SHARE * (size + m) > (OFF_SHARE - 1) * (values[of] - hidden)
-            return np.asarray(two[of] & enough & (size >= first[of] - 2 * m))
+            enough = 2 * OFF_SHARE * (size + m[of]) > (OFF_SHARE - 1) * (values[of] - hidden[of])
+            return np.asarray(two[of] & enough & (size >= first[of] - 2 * m[of]))
 
         def may_be_block(size: IntArray, of: IntArray | slice = slice(None)) -> Flags:
-            return np.asarray(few_zeros[of] & (MODE_SHARE * (size + m) >= rows) & (size >= most[of] - 2 * m))
+            return np.asarray(few_zeros[of] & (MODE_SHARE * (size + m[of]) >= rows) & (size >= most[of] - 2 * m[of]))
 
         place, kept = self.kept_values(features)
         blocks, firsts = (may(self.size[kept], place) for may in (may_be_block, may_be_first))

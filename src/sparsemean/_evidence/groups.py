@@ -20,7 +20,7 @@ from sparsemean._evidence.common_values import READ_SHARE
 from sparsemean._evidence.counting.engines import Progress, engine_of
 from sparsemean._evidence.means import MeanContrast
 from sparsemean._evidence.ranks import A_TASK, REST, SELECTS_NOTHING, Contrast, EachTest, RankTest, exact_log_p
-from sparsemean._evidence.worst_case import ASKED, WorstCase, most_moved
+from sparsemean._evidence.worst_case import ASKED, BadOfEach, WorstCase, most_moved
 from sparsemean._kernels import centres
 from sparsemean._kernels.groups import UNWANTED
 from sparsemean._kernels.memory_layout import count_threads, each
@@ -111,32 +111,50 @@ class RankEvidence:
         """Return what bounds p once further rows of either group have been replaced."""
         return replace(self, allowed=allowed)
 
-    def along(self, steps: IntArray, at: IntArray, asked: float = -np.inf) -> FloatArray:
-        """Return p of some hypotheses, each at a step of its own; or what is larger than an error where p is."""
-        out = np.empty(at.size)
-        for step in np.unique(steps).tolist():
-            here = np.flatnonzero(steps == step)
-            if self.allowed is None:
-                out[here] = self.log_p(self.at_share(Shares(*self.grid[[step, step]].tolist())), at[here], asked=asked)
-            else:
-                out[here] = self.log_p(self.allowed, at[here], more=step, asked=asked)
-        return probabilities(out)
+    def along(self, steps: IntArray, at: IntArray, asked: float = -np.inf, *, about: bool = False) -> FloatArray:
+        """Return p of some hypotheses, each at a step of its own; or what is larger than an error where p is.
+
+        What is only to be ``about`` p costs little.
+        """
+        if self.allowed is not None:
+            return probabilities(self.log_p(self.allowed, at, more=steps, asked=asked, about=about))
+        bads = [BadOfEach(*bad[:, steps]) for bad in self._bad]
+        return probabilities(self.log_p(bads, at, asked=asked, about=about))
+
+    @cached_property
+    def _bad(self) -> list[IntArray]:
+        """The bad rows of the reference and of the label of every test, at every step of the grid."""
+        shares = [self.at_share(Shares(share, share)) for share in self.grid.tolist()]
+        return [np.array(of_test).T for of_test in zip(*shares, strict=True)]
 
     def last(self, error: float, at: IntArray, above: IntArray | None = None) -> IntArray:
-        """Return the last step with p ≤ ``error`` by halving; from known steps on the next one is tried first."""
+        """Return the last step with p ≤ ``error``: by halving what p is about, and from there step by step."""
         steps = self.grid.size if self.allowed is None else max(sum(test.contrast.rows) for test in self.tests) // 2 + 1
-        low, high = np.full(at.size, -1) if above is None else above.copy(), np.full(at.size, steps - 1)
-        near, asked = above is not None, float(np.log(max(error, 1e-300))) - ROUNDING
-        while (moving := np.flatnonzero(low < high)).size:
-            middle = low[moving] + 1 if near else (low[moving] + high[moving] + 1) // 2
+        first, asked = np.full(at.size, -1) if above is None else above, float(np.log(max(error, 1e-300))) - ROUNDING
+        guess, high = first.copy(), np.full(at.size, steps - 1)
+        while (moving := np.flatnonzero(guess < high)).size:
+            middle = (guess[moving] + high[moving] + 1) // 2
+            reached = self.along(middle, at[moving], asked, about=True) <= error
+            guess[moving[reached]], high[moving[~reached]] = middle[reached], middle[~reached] - 1
+        low, high, stride = first.copy(), np.full(at.size, steps - 1), np.ones(at.size, dtype=np.intp)
+        while (moving := np.flatnonzero(low < high)).size:  # p rises: one step that passes and one that does not
+            middle = np.clip(guess[moving], low[moving] + 1, high[moving])
             reached = self.along(middle, at[moving], asked) <= error
-            low[moving[reached]], high[moving[~reached]], near = middle[reached], middle[~reached] - 1, False
+            low[moving[reached]], high[moving[~reached]] = middle[reached], middle[~reached] - 1
+            guess[moving] = middle + np.where(reached, 1, -1) * stride[moving]
+            stride[moving] *= 2
         return low
 
     def log_p(
-        self, bads: Allowed, hypotheses: IntArray | None = None, *, more: int = 0, asked: float = -np.inf
+        self,
+        bads: Sequence[BadRows | BadOfEach],
+        hypotheses: IntArray | None = None,
+        *,
+        more: int | IntArray = 0,
+        asked: float = -np.inf,
+        about: bool = False,
     ) -> FloatArray:
-        """Return log p of some hypotheses for so many bad rows of each test and ``more`` anywhere.
+        """Return log p of some hypotheses for so many bad rows of each test and ``more`` anywhere; or each for its own.
 
         Of all of them, by default, those that no look tells apart are looked at once.
         """
@@ -145,10 +163,11 @@ class RankEvidence:
         rising, goal = chosen[order], float(np.log(self.level / self.n_hypotheses)) - ROUNDING
         for test, bad in zip(self.tests, bads, strict=True):
             top = min(float(np.log(self.level)) + SELECTS_NOTHING, asked + ASKED if asked > -np.inf else np.inf)
+            top = -np.inf if about else top
             case = WorstCase(bad, more, self.side, self.missing, goal, top, asked)
             end = start + test.n_features
             if hypotheses is None and case.max_replaced and test.n_features > A_TASK:
-                few, classes = test.by_class(bad.total)
+                few, classes = test.by_class(int(bad.total))
                 threads = count_threads(self.n_jobs)
                 out[start:end] = few.log_p(case, n_threads=threads)[classes]
                 if test.clean is not None:
@@ -159,8 +178,8 @@ class RankEvidence:
                 out[start:end] = test.log_p(case, n_threads=count_threads(self.n_jobs))
             else:
                 first, last = np.searchsorted(rising, (start, end))
-                features = rising[first:last] - start
-                out[order[first:last]] = test.log_p(case, features, n_threads=count_threads(self.n_jobs))
+                features, own = rising[first:last] - start, order[first:last]
+                out[own] = test.log_p(case.of(own), features, n_threads=count_threads(self.n_jobs))
             start = end
         return out
 

@@ -20,7 +20,7 @@ from sparsemean._evidence.ranks import Contrast
 from sparsemean._evidence.signs import SlackEvidence
 from sparsemean._evidence.worst_case import WorstCase
 from sparsemean._kernels.influence import ERROR, GRID, largest_step
-from sparsemean._stats.arrays import fillna, medians, namespace
+from sparsemean._stats.arrays import fillna, group_indices, medians, namespace
 from sparsemean._stats.nulls import HALVINGS, InfluenceNull, bound, kappa_of, psi_max
 from sparsemean._util.plans import BadRows, Plan, Side
 from sparsemean._util.records import CountArray, FloatArray, IntArray, MeanDifferenceTest, MeanTest
@@ -323,13 +323,18 @@ class MeanContrast:
         """Return log p of ``features``, all by default."""
         at = np.arange(self.n_features) if features is None else features
         out = np.zeros(at.size)
-        if self.mean_test.rows is not None and case.max_replaced:
-            return out  # a bad row among those that gave the scale can undo everything
-        looked = np.flatnonzero(np.isin(at, self.features))
-        place = np.searchsorted(self.features, at[looked])
-        bounds = SumBounds.of(self.mean_test, slack_of_sums(self.mean_test, case.bad, case.more), at[looked])
-        least = least_evidence(self.first[place], self.second[place], self.step[place], bounds)
-        out[looked] = np.minimum(0.0, math.log(self.mean_test.factor) - np.maximum(least, 0.0))
+        every = case.spread(at.size)
+        numbers, which = np.unique((*every.bad, every.more), axis=1, return_inverse=True)
+        for k, same in group_indices(which.reshape(-1)):
+            reference, label, more = numbers[:, k].tolist()
+            if self.mean_test.rows is not None and reference + label + more:
+                continue  # a bad row among those that gave the scale can undo everything
+            looked = same[np.isin(at[same], self.features)]
+            place = np.searchsorted(self.features, at[looked])
+            slack = slack_of_sums(self.mean_test, BadRows(reference, label), more)
+            bounds = SumBounds.of(self.mean_test, slack, at[looked])
+            least = least_evidence(self.first[place], self.second[place], self.step[place], bounds)
+            out[looked] = np.minimum(0.0, math.log(self.mean_test.factor) - np.maximum(least, 0.0))
         return out
 
 

@@ -17,11 +17,13 @@ import numpy.typing as npt
 from sparsemean._data.table import Table
 from sparsemean._evidence.common_values import MODE_SHARE, NOTHING_READ, CommonValues, read
 from sparsemean._evidence.worst_case import (
+    BOUNDED,
     DECIDED,
     LOWER,
     RAW,
     REPEAT_SHARE,
     UPPER,
+    BadOfEach,
     Counted,
     WorstCase,
     WorstCaseNull,
@@ -59,8 +61,6 @@ WINDOW = math.log(100.0)
 """Of more, under Holm's rule, those up to a hundred times its first threshold: others may be too large."""
 SELECTS_NOTHING = math.log(1.02)
 """By so much more than the level, a p-value may be approximate."""
-BOUNDED = 1.0
-"""No bound misses that goal."""
 SMALL, MARGIN, OFF = 200, math.log(1.2), math.log(4.0)
 """By so much a normal approximation may be off, and where no more than so many rows are there. There it is not shown,
 and of no more hypotheses all tails are exact."""
@@ -207,14 +207,17 @@ class RankTest:
     def log_p(self, case: WorstCase, features: IntArray | None = None, *, n_threads: int = 1) -> FloatArray:
         """Return log p of ``features``, all by default. Where it is bounded it may be the goal of the case instead."""
         clean = None if self.clean is None else self.clean if features is None else self.clean[features]
-        if clean is not None and not case.max_replaced:
+        if clean is not None and not np.any(case.max_replaced):
             return clean
+        case = case.spread(self.n_features if features is None else features.size)
         if not self.shifted:
             found = self._largest(case, features, n_threads)
-            if case.more and clean is not None:
+            if clean is None:
+                return found
+            if np.any(case.more):
                 there = slice(None) if features is None else namespace(self.counts).asarray(features)
                 clean = np.maximum(clean, clean_bound(on_host(self.counts[there]).astype(np.int64), case))
-            return found if clean is None else np.maximum(found, clean)
+            return np.where(case.max_replaced > 0, np.maximum(found, clean), clean)
         looks = [
             test._largest(replace(case, side=one), features, n_threads, only_raw=True)
             for test, one in zip(self.shifted, (Side.UP, Side.DOWN), strict=True)
@@ -230,21 +233,20 @@ class RankTest:
         counts, repeats = on_host((self.counts[there], self.repeats[there]))
 
         def work(part: slice) -> FloatArray:
-            wide, alike = counts[part].astype(np.int64), repeats[part].astype(np.int64)
+            wide, alike, own = counts[part].astype(np.int64), repeats[part].astype(np.int64), case.of(part)
             if only_raw:
-                return WorstCaseNull(wide, alike, rows, case).log_p(None, None)
+                return WorstCaseNull(wide, alike, rows, own).log_p(None, None)
             zeros = wide[..., :2].sum() - wide[..., 2:6].sum()
-            if not (zeros or alike.any() or case.missing) and MODE_SHARE * (case.max_replaced + 1) < rows:
+            m = own.max_replaced
+            if not (zeros or alike.any() or case.missing) and MODE_SHARE * (np.max(m) + 1) < rows:
                 every = np.ones(len(wide), dtype=bool)  # no value is there twice, nor can have been often
-                return WorstCaseNull(wide, alike, rows, case).log_p(
-                    every & (REPEAT_SHARE * case.max_replaced >= rows), every
-                )
-            reach = self.common.reach(asked[part], wide, alike, rows, case)
+                return WorstCaseNull(wide, alike, rows, own).log_p(REPEAT_SHARE * m >= rows * every, every)
+            reach = self.common.reach(asked[part], wide, alike, rows, own)
             out = np.where(reach.unknown & (self.clean is not None), 0.0, -np.inf)
             at = np.flatnonzero(reach.fisher & (out[reach.owner] < 0.0))
-            np.maximum.at(out, reach.owner[at], fisher_bound(reach.counts[at], case))
+            np.maximum.at(out, reach.owner[at], fisher_bound(reach.counts[at], own.of(reach.owner[at])))
             at = np.flatnonzero((reach.block | reach.raw) & (out[reach.owner] < 0.0))
-            null = WorstCaseNull(reach.counts[at], reach.repeats[at], rows, case)
+            null = WorstCaseNull(reach.counts[at], reach.repeats[at], rows, own.of(reach.owner[at]))
             np.maximum.at(out, reach.owner[at], null.log_p(reach.block[at], reach.raw[at]))
             return out
 
@@ -298,8 +300,12 @@ class EachTest:
 
     def log_p(self, case: WorstCase, features: IntArray | None = None, *, n_threads: int = 1) -> FloatArray:
         """Return log p of ``features``, all by default: the largest of all parts, each with its own bad rows."""
-        cases = [replace(case, bad=bad) for bad in self.contrast.bad_of_singles(case.bad)]
-        parts = zip(self.parts, cases, strict=True)
+        case = case.spread(self.n_features if features is None else features.size)
+        totals, which = np.unique(np.append(case.bad.reference, 0), return_inverse=True)
+        shared = [[bad.reference for bad in self.contrast.bad_of_singles(BadRows(m, 0))] for m in totals.tolist()]
+        own, label = np.array(shared)[which[:-1]].T, np.asarray(case.bad.label)
+        bads = [BadOfEach(reference, label) for reference in own]
+        parts = zip(self.parts, (replace(case, bad=bad) for bad in bads), strict=True)
         return np.asarray(np.max([part.log_p(own, features, n_threads=n_threads) for part, own in parts], axis=0))
 
 

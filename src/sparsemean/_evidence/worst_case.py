@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +26,9 @@ NONE_SHARE = 16
 REPEAT_SHARE = 10
 """Fewer than a tenth of the values that are not in the block repeat others: their ties count against rejection, and the
 null is that without. Fewer than a tenth of all are zero: zeros are values like others."""
-CLOSE = 2.0
-"""By so much the logarithm of the bound may miss a goal that the largest tail itself reaches."""
-ASKED = 2.0
+CLOSE = 2.5
+"""By so much the logarithm of the closed bound may miss a goal that the largest tail itself reaches."""
+ASKED = 0.2
 """By so much more than an error, in logarithms, what is approximate is larger than that."""
 DECIDED = 3.0
 """So far below the goal a bound of the tail in closed form will do: no rule asks for less, and it costs little."""
@@ -35,16 +36,31 @@ MISSED = 0.1
 """What is approximate and by so much above the goal has not reached it."""
 RARE = 0.002
 """Standard deviations of U that ties may cost where no row is bad."""
+BOUNDED = 1.0
+"""No bound misses that goal."""
 MOST_LOOKS = 64
 """Bad rows for which every A is looked at, at most."""
+
+
+class BadOfEach(NamedTuple):
+    """What `BadRows` has, of every item."""
+
+    reference: IntArray
+    label: IntArray
+
+    @property
+    def total(self) -> IntArray:
+        """Bad rows of both groups."""
+        return self.reference + self.label
 
 
 @dataclass(frozen=True, slots=True)
 class WorstCase:
     """What a p-value is the largest of: all data that so many bad rows could have left."""
 
-    bad: BadRows
-    more: int = 0
+    bad: BadRows | BadOfEach
+    """One for all items, or one for each."""
+    more: int | IntArray = 0
     """Rows of either group, beyond these."""
     side: Side = Side.BOTH
     missing: bool = False
@@ -52,14 +68,24 @@ class WorstCase:
     goal: float = -np.inf
     """What log p is where its bound misses that and the largest p-value reaches it."""
     top: float = 0.0
-    """Where log p is larger it selects nothing, and need not be proved."""
+    """Where log p is larger it selects nothing, and need not be proved: nowhere where this is −∞."""
     asked: float = -np.inf
     """A bound that is no larger will do, as no more is asked than whether p is."""
 
     @property
-    def max_replaced(self) -> int:
+    def max_replaced(self) -> int | IntArray:
         """Rows that may have been replaced in all."""
         return self.bad.total + self.more
+
+    def spread(self, n_items: int) -> WorstCase:
+        """Return the same with numbers of bad rows for every item."""
+        reference, label, more = (np.broadcast_to(part, n_items) for part in (*self.bad, self.more))
+        return replace(self, bad=BadOfEach(reference, label), more=more)
+
+    def of(self, items: IntArray | slice) -> WorstCase:
+        """Return that of some items."""
+        reference, label, more = (part if np.ndim(part) == 0 else part[items] for part in (*self.bad, self.more))
+        return replace(self, bad=BadOfEach(reference, label), more=more)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +112,7 @@ class WorstCaseNull:
         alike = self.repeats.sum(axis=1) + np.maximum(zeros - 1, 0).sum(axis=1)
         there, none, none_above = values > 0, below + self.case.max_replaced == 0, above + self.case.max_replaced == 0
         if block is None or raw is None:  # where a group lies lower, labels enter how many repeat: ties always count ½
-            return np.where(there, self._block(RAW, True, self.counts, np.zeros(there.size)), 0.0)
+            return np.where(there, self._block(RAW, True, np.zeros(there.size)), 0.0)
         (next_to_none, few, many), (hardly_any, some, most) = self._shares(below), self._shares(above)
         rules = {
             (RAW, RAW): raw | (block & many & most),
@@ -132,13 +158,13 @@ class WorstCaseNull:
         ):
             at = np.flatnonzero(wanted & reached & (out < 0.0))
             if at.size:
-                counts = self.counts if at.size == wanted.size else self.counts[at]
-                out[at] = np.maximum(out[at], self._block(kind, halves, counts, price[at]))
+                some = replace(self, counts=self.counts[at], repeats=self.repeats[at], case=self.case.of(at))
+                out[at] = np.maximum(out[at], some._block(kind, halves, price[at]))
         return out
 
-    def _block(self, kind: int, halves: bool, counts: Counted, price: FloatArray) -> FloatArray:
+    def _block(self, kind: int, halves: bool, price: FloatArray) -> FloatArray:
         """Return log p of one null; it is to pay a price before it reaches the goal, see `RankTest.log_p`."""
-        m = self.case.max_replaced
+        m, counts = self.case.max_replaced, self.counts
         first = label_is_asked(counts, self.case.side)
         w, A, n1, n2 = doubled_statistic(counts, kind, first, halves=halves)
         moved = most_moved(counts[..., 0], counts[..., 1], self.case.bad)
@@ -151,42 +177,61 @@ class WorstCaseNull:
         place = far if kind == RAW or self.case.missing else far + self._saved(kind, counts)
         goal, top = self.case.goal - price - sides, self.case.top - price - sides
         decided = np.maximum(self.case.goal - DECIDED - sides, self.case.asked - price - sides)
-        unknown = m > 0 and kind != RAW
-        most = np.minimum(A + m, n1 + n2) if unknown else A
-        log_p = log_u_tails(n1, n2, most, place, bound=unknown, halves=halves, goal=decided, top=top)
-        if unknown and counts.shape[1] == 1 and m <= MOST_LOOKS:
-            at = np.flatnonzero((log_p > np.maximum(goal, decided)) & (log_p < goal + CLOSE) & ~gaps)
-            reached = at[self._reached(n1[at], n2[at], most[at], far[at], goal=goal[at], halves=halves)]
-            log_p[reached] = goal[reached]  # and no less, or p could fall as m grows
+        unknown = bool(np.any(m)) and kind != RAW
+        most = np.minimum(A + np.reshape(m, (-1, 1)), n1 + n2) if unknown else A
+        log_p = np.full(far.size, BOUNDED)
+
+        def look(at: IntArray, goal: FloatArray | float = BOUNDED) -> None:
+            asked = n1[at], n2[at], most[at], place[at]
+            log_p[at] = log_u_tails(*asked, bound=unknown, halves=halves, goal=goal, top=top[at])
+
+        every = np.arange(far.size)
+        if not unknown or counts.shape[1] > 1:
+            look(every, decided)
+            return np.minimum(0.0, log_p + sides)
+        look(every)
+        near = (log_p > np.maximum(goal, decided)) & (log_p < goal + CLOSE) & (m <= MOST_LOOKS) & ~gaps
+        dear, enough = np.flatnonzero(log_p > decided), self.case.asked >= self.case.goal
+        if not enough:
+            look(dear, decided[dear])
+        at = np.flatnonzero(near & (log_p > goal))
+        reached = at[self._reached(n1[at], n2[at], most[at], far[at], at, goal=goal[at], halves=halves)]
+        log_p[reached] = goal[reached]  # and no less, or p could fall as m grows
+        if enough:  # as the goal will do
+            dear = np.setdiff1d(dear, reached)
+            look(dear, decided[dear])
         return np.minimum(0.0, log_p + sides)
 
     def _saved(self, kind: int, counts: Counted) -> IntArray:
         """Return by how much less 2U is moved beside zeros: a pair with a good one of them moves by half at most."""
         n = counts[..., :2]
         zeros = n - counts[..., 2:4] if kind == UPPER else n - counts[..., 4:6]
-        bad = np.array([self.case.bad.label, self.case.bad.reference])
-        sure = np.maximum(zeros - bad - self.case.more, 0)
+        label, reference = self.case.bad.label, self.case.bad.reference
+        bad = np.reshape(np.stack((label, reference), axis=-1), (-1, 1, 2))
+        sure = np.maximum(zeros - bad - np.reshape(self.case.more, (-1, 1, 1)), 0)
         if counts.shape[1] == 1:
             return np.asarray(np.sum(np.minimum(bad, n) * sure[..., ::-1], axis=(1, 2)))
         most, less = (
-            _largest_sum(n[..., 0], other[..., 1], bad[0]) + _largest_sum(n[..., 1], other[..., 0], bad[1])
+            _largest_sum(n[..., 0], other[..., 1], label) + _largest_sum(n[..., 1], other[..., 0], reference)
             for other in (2 * n, 2 * n - sure)
         )
         return most - less
 
     def _reached(
-        self, n1: IntArray, n2: IntArray, most: IntArray, w: IntArray, *, goal: FloatArray, halves: bool
-    ) -> Flags:
+        self, n1: IntArray, n2: IntArray, most: IntArray, w: IntArray, items: IntArray, *, goal: FloatArray,
+        halves: bool,
+    ) -> Flags:  # fmt: skip
         """Say where the tails of every A, from ``most`` down, that bad rows could have left reach the goal."""
-        m, out = self.case.max_replaced, np.full(w.size, -np.inf)
-        for fewer in range(2 * m + 1):
-            at = np.flatnonzero((out <= goal) & (most[:, 0] >= fewer))
-            if not at.size:
-                break
-            sizes = n1[at], n2[at], most[at] - fewer
-            tail = log_u_tails(*sizes, w[at], bound=False, halves=halves, goal=goal[at], top=goal[at] + MISSED)
-            out[at] = np.maximum(out[at], tail)
-        return np.asarray(out <= goal)
+        out, m = np.full(w.size, True), np.broadcast_to(self.case.max_replaced, len(self.counts))[items]
+        numbers = np.minimum(2 * m, most[:, 0])
+        top = goal + (MISSED if self.case.top > -np.inf else -np.inf)
+        for first, last in ((0, np.minimum(numbers, 0)), (1, numbers)):  # the largest one is the likeliest to miss it
+            at = np.repeat(np.arange(w.size), np.where(out, last + 1 - first, 0))
+            fewer = first + np.arange(at.size) - np.searchsorted(at, at)
+            sizes = n1[at], n2[at], most[at] - fewer[:, np.newaxis]
+            tails = log_u_tails(*sizes, w[at], bound=False, halves=halves, goal=goal[at], top=top[at])
+            out[at[tails > goal[at]]] = False
+        return out
 
 
 def clean_bound(counts: Counted, case: WorstCase) -> FloatArray:
@@ -195,7 +240,7 @@ def clean_bound(counts: Counted, case: WorstCase) -> FloatArray:
     That test is of ranks given all ties, whatever they are then: twice the tail without ties bounds it. So does the
     stop-loss bound of a block of zeros, at the bottom or at the top, into which all that lies beyond has been moved.
     """
-    r, n = case.more, counts[..., :2]
+    r, n = np.broadcast_to(case.more, len(counts)), counts[..., :2]
     first = label_is_asked(counts, case.side)
     w, A, n1, n2 = doubled_statistic(counts, RAW, first, halves=True)
     sides, place = math.log(case.side.number), w.sum(axis=1) - 2 * r * n.max(axis=(1, 2))
@@ -209,9 +254,10 @@ def clean_bound(counts: Counted, case: WorstCase) -> FloatArray:
         found = out[at]
         for kind in (UPPER, LOWER):
             _, A, own, other = doubled_statistic(counts[at], kind, first[at], halves=True)
-            beyond = np.sum(counts[at][..., 4:6] if kind == UPPER else counts[at][..., 2:4], axis=2) + r
-            moved = np.sum(beyond * np.minimum(own, own + other - A + r), axis=1)
-            most = np.minimum(A + r, own + other)
+            more = r[at, np.newaxis]
+            beyond = np.sum(counts[at][..., 4:6] if kind == UPPER else counts[at][..., 2:4], axis=2) + more
+            moved = np.sum(beyond * np.minimum(own, own + other - A + more), axis=1)
+            most = np.minimum(A + more, own + other)
             bound = log_u_tails(own, other, most, place[at] - moved, bound=True, halves=True, goal=goal, top=top)
             found = np.minimum(found, bound)
         out[at] = np.maximum(goal, found)  # and no less, or p could fall as more rows are replaced
@@ -297,16 +343,18 @@ def fisher_bound(counts: Counted, case: WorstCase) -> FloatArray:
 
     n, (above, below) = counts[:, 0, :2], (counts[:, 0, k : k + 2] for k in (2, 4))
     lean = (above - below).sum(axis=1)
-    bad = np.array([case.bad.label, case.bad.reference])
+    reference, label, more = (np.broadcast_to(part, lean.size) for part in (*case.bad, case.more))
     order = np.where((label_is_asked(counts, case.side) == (lean >= 0))[:, np.newaxis], [0, 1], [1, 0])
-    n, off = (np.take_along_axis(part, order, axis=1) for part in (n, above + below))
+    n, off, bad = (
+        np.take_along_axis(part, order, axis=1) for part in (n, above + below, np.stack((label, reference), axis=1))
+    )
     out = np.empty(lean.size)
-    log_moved_tails(n, off[:, 0] - bad[order[:, 0]], off[:, 1] + bad[order[:, 1]], case.more, out)
+    log_moved_tails(n, off[:, 0] - bad[:, 0], off[:, 1] + bad[:, 1], more, out)
     unclear = (case.side is not Side.BOTH) & (np.abs(lean) <= 2 * case.max_replaced)
     return np.where(unclear, 0.0, np.minimum(0.0, out + math.log(case.side.number)))
 
 
-def most_moved(n1: IntArray, n2: IntArray, bad: BadRows, *, missing: bool = False) -> IntArray:
+def most_moved(n1: IntArray, n2: IntArray, bad: BadRows | BadOfEach, *, missing: bool = False) -> IntArray:
     """Return by how much bad rows can move U of n₁ rows of the label and n₂ of the reference: (items, strata), summed.
 
     With ``missing`` values a bad row may have been hidden, or put where there was none.
@@ -319,9 +367,9 @@ def most_moved(n1: IntArray, n2: IntArray, bad: BadRows, *, missing: bool = Fals
     return _largest_sum(n1, n2, bad.label) + _largest_sum(n2, n1, bad.reference)
 
 
-def _largest_sum(own: IntArray, other: IntArray, bad: int) -> IntArray:
+def _largest_sum(own: IntArray, other: IntArray, bad: int | IntArray) -> IntArray:
     """Return the sum of the ``bad`` largest of the numbers other_h, of which each is there own_h times."""
     order = np.argsort(-other, axis=1, kind="stable")
     there, worth = np.take_along_axis(own, order, axis=1), np.take_along_axis(other, order, axis=1)
     before = np.cumsum(there, axis=1) - there
-    return np.asarray(np.sum(np.clip(bad - before, 0, there) * worth, axis=1))
+    return np.asarray(np.sum(np.clip(np.reshape(bad, (-1, 1)) - before, 0, there) * worth, axis=1))

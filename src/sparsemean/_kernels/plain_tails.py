@@ -184,13 +184,3 @@ def _over_power(x: FloatArray, y: FloatArray, re: FloatArray, im: FloatArray, po
     size = re * re + im * im
     u, v = (x * re + y * im) / size, (y * re - x * im) / size
     return (u * re + v * im) / size if power == 2 else u
-
-
-def tilted(small: int, large: int, s: float) -> tuple[float, float]:
-    """Do what `rank_tails.tilted` does: sums and products are accumulated one by one."""
-    i, power = np.arange(1.0, small + 1), np.multiply.accumulate(np.full(small, math.exp(-s)))
-    high = math.exp(-s * large) * power
-    up, down = (large + i) / (1.0 - high), i / (1.0 - power)
-    slopes, bends = high * up - power * down, power * down * down - high * up * up
-    slope, bend = np.add.accumulate(np.append([[small * float(large)], [0.0]], [slopes, bends], axis=1), axis=1)[:, -1]
-    return slope, bend

@@ -21,9 +21,9 @@ from sparsemean._kernels.memory_layout import Array
 from sparsemean._kernels.rank_transforms import LANES, ROWS_OF_LANES, doubled_end, log_choose, log_transformed, spread
 from sparsemean._kernels.signed_ranks import log_normal_excess, log_normal_tail
 
-MANY = 20
-"""Values of either group from which on the U of values that are not zero, beside a sum over a, has its tail by the
-saddlepoint."""
+MANY, ANY = 20, 2
+"""Values of either group from which on the U of values that are not zero, beside a sum over a, has its tail by its
+cumulants; and where no more than about its size is asked for."""
 LARGE = 256
 """Rows of either group, in every stratum, from which on the U of all rows is taken as normal."""
 SURPLUS = 0.02
@@ -31,9 +31,10 @@ SURPLUS = 0.02
 SAVED, CLOSED, SUMMED = -2, -1, 0
 """In place of that number: by bounds of each lump in closed form, or by the transform of all together; or a bound of
 what twice a tail has more than 1, summed over lumps."""
-NEAR, SEVERAL, ROUGHLY, ENOUGH = 1.5, 4, 0.1, 60
-"""Less than so many deviations from the mean so many values are enough for that, and so much is added, where there are
-so many rows: nobody minds."""
+SHORT, NEWTON = 5.0, 6
+"""Over the number of values, by so much U may be tilted where its cumulants are to tell its law; steps to that."""
+CLOSE = 0.2
+"""What is approximate, of a bound, is no farther off."""
 ROUNDING = 1e-6
 """Added to the logarithm of what is computed: no transform is cut off, and no bound rounded, by more."""
 MOST_SPLITS = 32
@@ -76,9 +77,12 @@ def log_inner(a: int, A: int, place: int, power: int, many: int, scratch: Array,
             return math.log(above / float(A))
         return math.log(above * (a * float(b) + (a * b - above + 1.0) - place) / A)
     # At the far end few arrangements are left, which are counted exactly while there is room for them.
-    if min(a, b) >= LARGE or (min(a, b) >= many and 2 * a * b - place > 4 * max(a, b)):
-        normal = log_normal(a * float(b), a * float(b) * (A + 1.0) / 3.0, place, power)
-        return normal if min(a, b) >= LARGE else min(0.0 if power == 1 else np.inf, normal + log_saddle(a, b, place))
+    if min(a, b) >= many and 2 * a * b - place > many // 5 * max(a, b):
+        tail, tilt = saddle(a, b, place)
+        if power == 1:
+            return min(0.0, SURPLUS + tail)
+        beyond = log_normal_excess(tilt) - log_normal_tail(tilt)  # as far as a normal law so tilted lies beyond
+        return SURPLUS + tail + beyond + 0.5 * math.log(a * float(b) * (A + 1.0) / 3.0)
     one = np.array([a, b, A])
     return log_transformed(one[0:1], one[1:2], one[2:3], place, power, scratch, lanes)
 
@@ -92,70 +96,37 @@ def log_normal(mean: float, variance: float, place: int, power: int) -> float:
     return SURPLUS + math.log(deviation) + log_normal_excess((place - mean) / deviation)
 
 
-@compiled(plain="plain_tails")
-def tilted(small: int, large: int, s: float) -> tuple[float, float]:
-    """Return the mean and the variance of U, of so many values against so many, tilted by s."""
-    rho, power, top = math.exp(-s), 1.0, math.exp(-s * large)
-    slope, bend = small * float(large), 0.0
-    for i in range(1, small + 1):
-        power *= rho
-        k, high = large + i, top * power
-        up, down = k / (1.0 - high), i / (1.0 - power)
-        slope += high * up - power * down
-        bend += power * down * down - high * up * up
-    return slope, bend
-
-
 @compiled(plain="itself")
-def plus_log_gaussian(total: float, small: int, large: int, s: float) -> float:
-    """Return a number plus the logarithm of the Gaussian binomial coefficient [small + large, small] at e^(−s)."""
-    rho, power, top, product = math.exp(-s), 1.0, math.exp(-s * large), 1.0
-    for _ in range(1, small + 1):
-        power *= rho
-        product *= (1.0 - top * power) / (1.0 - power)
-        if product > 1e250:
-            total += math.log(product)
-            product = 1.0
-    return total + math.log(product)
+def saddle(a: int, b: int, place: int) -> tuple[float, float]:
+    """Return log P(2U ≥ place), about, U of a values against b, all different, and the tilt that leads there.
 
-
-@compiled(plain="itself")
-def saddle(small: int, large: int, u: float) -> tuple[float, float]:
-    """Return the s by which U is tilted to the mean u, and its variance there."""
-    pairs = small * float(large)
-    s = (u - 0.5 * pairs) / (pairs * (small + large + 1.0) / 12.0)
-    bend = 0.0
-    for _ in range(12):
-        slope, bend = tilted(small, large, s)
-        step = (u - slope) / bend
-        s += step
-        if abs(step) < 1e-5 * s:
-            break
-    return s, bend
-
-
-@compiled(plain="reference")
-def log_saddle(a: int, b: int, place: int) -> float:
-    """Return the logarithm of P(2U ≥ place) over its normal approximation, U of a values against b, all different.
-
-    By Lugannani and Rice, with Daniels' second correction for continuity (1980; Biometrika 1987, 74). E(2U − place)₊ is
-    about as much smaller than a normal one, or more.
+    Both in standard deviations of U + V, V uniform on (−½, ½): its tails at whole numbers less ½ are those of U. With
+    its first cumulants the tail is normal at r* = r + log(q/r)/r (Barndorff-Nielsen 1986; Biometrika 73), r the signed
+    root of the likelihood ratio and q the tilt in its own deviations.
     """
-    small, large = min(a, b), max(a, b)
-    pairs = small * float(large)
-    variance = pairs * (a + b + 1.0) / 12.0
-    u = 0.5 * (place + (place & 1)) - 0.5
-    off = u - 0.5 * pairs
-    y = off / math.sqrt(variance)
-    if y < 2.0:  # nearer to the middle the normal tail is close
-        return 0.0
-    s, bend = saddle(small, large, u)
-    cumulant = plus_log_gaussian(s * pairs - log_choose(a + b, a), small, large, s)
-    w = math.sqrt(max(2.0 * (s * u - cumulant), 1e-300))
-    v = 2.0 * math.sinh(0.5 * s) * math.sqrt(bend)
-    # Φ̄(w) + φ(w)(1/v − 1/w) over Φ̄(y)
-    ratio = 1.0 + math.exp(-0.5 * w * w - log_normal_tail(w)) * 0.3989422804014327 * (1.0 / v - 1.0 / w)
-    return log_normal_tail(w) + math.log(max(ratio, 1e-12)) - log_normal_tail(y)
+    n, x, y = a + b + 1.0, float(a), float(b)
+    variance = x * y * n / 12.0 + 1.0 / 12.0
+    fourth = -(x * y * n * (x * x + x * y + y * y + x + y) + 1.0) / 120.0 / (variance * variance)
+    sixth = (power_sum(x + y) - power_sum(x) - power_sum(y) + 1.0) / 252.0 / (variance * variance * variance)
+    off = (0.5 * (place + (place & 1)) - 0.5 - 0.5 * x * y) / math.sqrt(variance)
+    if off < 1.0:  # nearer to the middle the normal tail is close
+        return log_normal_tail(off), off
+    tilt, most = off, SHORT * math.sqrt(variance) / n
+    for _ in range(NEWTON):
+        bend = 1.0 + tilt * tilt * (fourth / 2.0 + sixth / 24.0 * tilt * tilt)
+        short = off - tilt * (1.0 + tilt * tilt * (fourth / 6.0 + sixth / 120.0 * tilt * tilt))
+        tilt = min(tilt + short / max(bend, 0.1), most)
+    square = tilt * tilt
+    bend = max(1.0 + square * (fourth / 2.0 + sixth / 24.0 * square), 0.1)
+    cumulant = square * (0.5 + square * (fourth / 24.0 + sixth / 720.0 * square))
+    root = math.sqrt(max(2.0 * (tilt * off - cumulant), 0.25))
+    return log_normal_tail(root + math.log(tilt * math.sqrt(bend) / root) / root), tilt
+
+
+@compiled(plain="itself")
+def power_sum(n: float) -> float:
+    """Return 1⁶ + 2⁶ + … + n⁶."""
+    return n * (n + 1.0) * (2.0 * n + 1.0) * (n * (n * n * (3.0 * n + 6.0) - 3.0) + 1.0) / 42.0
 
 
 @compiled(plain="itself")
@@ -228,17 +199,17 @@ def log_hypergeometric_tail(n1: int, n2: int, a: int, A: int) -> float:
 
 
 @compiled(plain="itself")
-def log_moved_tails(n: Array, a: Array, b: Array, more: int, out: Array) -> None:
-    """Write log of the largest tail of a_i of n_i1 rows where b_i of n_i2 are, once ``more`` rows have been replaced.
+def log_moved_tails(n: Array, a: Array, b: Array, more: Array, out: Array) -> None:
+    """Write log of the largest tail of a_i of n_i1 rows where b_i of n_i2 are, once ``more``_i rows have been replaced.
 
     Each of these lowers a or raises b. The tail rises with both, so of many splits of them a few bounds will do.
     """
-    looks = min(more, MOST_SPLITS)
     for i in range(a.size):
+        r, looks = more[i], min(more[i], MOST_SPLITS)
         out[i] = -np.inf
-        for k in range(looks + 1 if looks == more else looks):
-            down = k if looks == more else (k + 1) * more // looks
-            up = more - (k if looks == more else k * more // looks)
+        for k in range(looks + 1 if looks == r else looks):
+            down = k if looks == r else (k + 1) * r // looks
+            up = r - (k if looks == r else k * r // looks)
             first, second = a[i] - down, min(b[i] + up, n[i, 1])
             if first <= 0 or first * float(n[i, 1]) <= second * float(n[i, 0]):
                 out[i] = 0.0
@@ -290,10 +261,10 @@ def log_tails(
 ) -> None:
     """Write log P(W ≥ w), 0 where w is not above the mean; (items, strata) sizes and A, the rest an item each.
 
-    It may be approximate where it is larger than ``top``; elsewhere it is proved never to be too small, and may be the
-    ``goal`` where it is less; where the goal is above 0 it is a closed bound. With ``bound`` also that of every smaller
-    A; with ``halves`` that of values of which some are equal and their pairs count ½ each. That is at most twice as
-    large, and no larger than a bound, as U is then a mean of U without ties.
+    It may be approximate where it is larger than ``top``, which −∞ asks for; elsewhere it is proved never to be too
+    small, and may be the ``goal`` where it is less; where the goal is above 0 it is a closed bound. With ``bound`` also
+    that of every smaller A; with ``halves`` that of values of which some are equal and their pairs count ½ each. That
+    is at most twice as large, and no larger than a bound, as U is then a mean of U without ties.
     """
     strata, longest = n1.shape[1], 3
     for f in range(n1.shape[0]):
@@ -313,37 +284,36 @@ def log_tails(
         out[f] = 0.0 if w[f] <= most else -np.inf
         if w[f] <= mean or w[f] > most:
             continue
-        near = strata == 1 and A[f, 0] < rows and rows >= ENOUGH
-        near = near and (w[f] - mean) * (w[f] - mean) < NEAR * NEAR * variance
-        many, roughly = (SEVERAL, ROUGHLY) if near else (MANY, ROUNDING)
         for look in range(below.size if bound else 0):
             far = min(BELOW[look] * variance / (w[f] - mean), FARTHEST * math.sqrt(variance))
             below[look] = max(1, int(far))
-        if bound and strata == 1:
-            surplus = ROUNDING + LGAMMA * logs
-            closed = log_tail(n1[f], n2[f], A[f], w[f], below, False, CLOSED, scratch, lanes) + surplus
-            if goal[f] < closed < top[f] + WELL_BEYOND:
-                summed = log_tail(n1[f], n2[f], A[f], w[f], below, False, SUMMED, scratch, lanes) + surplus
-                closed = max(goal[f], min(closed, summed))
-            out[f] = min(0.0, closed)
-            continue
         inside = halves and not bound and strata == 1 and A[f, 0] < rows  # each lump is doubled by itself
         factor = LOG_2 if halves and not bound else 0.0
-        surplus, closed = ROUNDING + LGAMMA * logs, 0.0
+        surplus, closed = ROUNDING + LGAMMA * logs, np.inf
         if strata == 1:
             closed = log_tail(n1[f], n2[f], A[f], w[f], below, False, CLOSED, scratch, lanes) + surplus + factor
-        if goal[f] <= 0.0:  # after the bound, for the c that is best by this one is the one of the exact tail
-            rough = log_tail(n1[f], n2[f], A[f], w[f], below, inside, many, scratch, lanes)
-            out[f] = min(0.0, rough + roughly + (0.0 if inside else factor))
-            if out[f] > top[f]:
-                continue
-        if closed > goal[f]:
-            few = inside and rows < 2 * LARGE  # no lump is approximated
-            way = LARGE if few else SUMMED
-            exact = log_tail(n1[f], n2[f], A[f], w[f], below, few, way, scratch, lanes) + surplus
-            exact += 0.0 if few else factor
-            if inside and not few:  # each lump is doubled as far as that is possible
-                saved = log_tail(n1[f], n2[f], A[f], w[f], below, False, SAVED, scratch, lanes) - surplus
-                exact += math.log(1.0 - min(0.5, math.exp(saved - exact)))
-            closed = min(top[f], max(goal[f], min(closed, exact)) if strata == 1 else exact)
-        out[f] = closed
+        out[f] = min(0.0, closed)
+        far = bound and strata == 1 and closed >= top[f] + WELL_BEYOND and top[f] > -np.inf
+        if closed <= goal[f] or goal[f] > 0.0 or far:
+            continue
+        rough = -np.inf
+        about = strata == 1 and top[f] == -np.inf
+        if strata > 1 or about or (top[f] < 0.0 and min(n1[f, 0], n2[f, 0], A[f, 0]) >= MANY):
+            # after the bound, for the c that is best by this one is the one of the exact tail
+            rough = log_tail(n1[f], n2[f], A[f], w[f], below, inside, ANY if about else MANY, scratch, lanes)
+            rough += ROUNDING + (0.0 if inside else factor)
+            if bound and strata == 1 and not about:
+                rough -= CLOSE  # the closed bound, which is proved, is what stays
+            elif rough > top[f]:
+                out[f] = min(out[f], rough)
+        if rough > top[f]:
+            continue
+        few = inside and rows < 2 * LARGE  # no lump is approximated
+        way = LARGE if few else SUMMED
+        exact = log_tail(n1[f], n2[f], A[f], w[f], below, few, way, scratch, lanes) + surplus
+        exact += 0.0 if few else factor
+        if inside and not few:  # each lump is doubled as far as that is possible
+            saved = log_tail(n1[f], n2[f], A[f], w[f], below, False, SAVED, scratch, lanes) - surplus
+            exact += math.log(1.0 - min(0.5, math.exp(saved - exact)))
+        exact = max(goal[f], min(closed, exact)) if strata == 1 else exact
+        out[f] = min(top[f] if rough > -np.inf and not bound else 0.0, exact)

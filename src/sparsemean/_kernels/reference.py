@@ -8,14 +8,14 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Callable, Iterator
-from functools import cache, lru_cache
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._kernels import NotFiniteError, cells, rank_tails, rounding
+from sparsemean._kernels import NotFiniteError, cells, rounding
 from sparsemean._kernels.cells import ALL, DIGITS, NO_ROOM, ODD, POINT, TAB, TEXT, TRUTH, ByteArray
 from sparsemean._kernels.columns import LANES
 from sparsemean._kernels.memory_layout import precision_of
@@ -230,14 +230,6 @@ def log_choose(n: int, k: int) -> float:
     """Return the logarithm of a binomial coefficient."""
     lgamma = _lgamma()
     return lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0)
-
-
-_log_saddle = lru_cache(maxsize=1 << 16)(rank_tails.log_saddle.function)
-
-
-def log_saddle(a: int, b: int, place: int) -> float:
-    """Do what `rank_tails.log_saddle` does; the same numbers are asked for twice on average."""
-    return float(_log_saddle(int(a), int(b), int(place)))
 
 
 # Centres, weights of rows, and far values that meet.
