@@ -82,7 +82,7 @@ def people(law: Law, seed: int) -> tuple[np.ndarray, Any]:
 
 
 def with_bots(law: Law, seed: int, share: float, touched: int, times: float | None) -> tuple[np.ndarray, np.ndarray]:
-    """Bots do about ``times`` as much as the most active person in a thousand, else about 120 or as much as this one."""
+    """Bots do ``times`` as much as the most active person in a thousand, else about 120, or as much as this one."""
     values, rng = people(law, seed)
     bots = rng.choice(N, int(share * N), replace=False)
     columns = rng.choice(D, touched, replace=False)
