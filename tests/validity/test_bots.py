@@ -82,11 +82,12 @@ def people(law: Law, seed: int) -> tuple[np.ndarray, Any]:
 
 
 def with_bots(law: Law, seed: int, share: float, touched: int, times: float | None) -> tuple[np.ndarray, np.ndarray]:
-    """Bots do about ``times`` as much as the most active person in a thousand, else about 120, in some metrics."""
+    """Bots do ``times`` as much as the most active person in a thousand, else about 120, or as much as this one."""
     values, rng = people(law, seed)
     bots = rng.choice(N, int(share * N), replace=False)
     columns = rng.choice(D, touched, replace=False)
-    about = np.full(touched, 120.0) if times is None else times * np.maximum(np.quantile(values, 0.999, 0)[columns], 1)
+    active = np.maximum(np.quantile(values, 0.999, 0)[columns], 1)
+    about = np.maximum(120.0, active) if times is None else times * active
     values[np.ix_(bots, columns)] = rng.poisson(about, (bots.size, touched))
     return values, bots
 

@@ -248,15 +248,13 @@ def _suspects(
 
     parts = [(clump.users, k, "clump, kept" if k in keep else "clump") for k, clump in enumerate(clumps, 1)]
     parts += [(rows, 0, kind) for kind, rows in unusual.items()]
-    frames = [
-        pd.DataFrame({
-            "user": users.names_of(rows), "arm": np.array(users.arms, dtype=object)[users.arm[rows]], "clump": k,
-            "kind": kind,
-        })
-        for rows, k, kind in parts
-    ]  # fmt: skip
-    columns = ["user", "arm", "clump", "kind"]
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
+    rows = np.concatenate([np.empty(0, dtype=np.intp), *(own for own, *_ in parts)])
+    sizes = [own.size for own, *_ in parts]
+    return pd.DataFrame({
+        "user": users.names_of(rows), "arm": np.array(users.arms, dtype=object)[users.arm[rows]],
+        "clump": np.repeat([k for _, k, _ in parts], sizes).astype(int),
+        "kind": np.repeat(np.array([kind for *_, kind in parts], dtype=object), sizes),
+    })  # fmt: skip
 
 
 def metrics(
@@ -389,16 +387,7 @@ class RobustDifference:
     def analyze(
         self, data: object, control: object, treatment: object, variant: str | None = None
     ) -> RobustDifferenceResult:
-        """Compare two variants, as all metrics of tea-tasting do.
-
-        Parameters
-        ----------
-        data : data frame, Ibis table or dict of Arrow tables
-            A row for each user.
-        control, treatment : label
-            The variants that are compared.
-        variant : str, optional
-            The column with the variant of each user.
+        """Compare two variants, as all metrics of tea-tasting do, in a data frame, an Ibis table or a dict of tables.
 
         Returns
         -------
@@ -485,11 +474,17 @@ class _Together:
             own = own.append_column(f"{column}{EARLIER}", users.column(of))
         own = own.append_column(ARM, pa.array(["control"] * control.num_rows + ["treatment"] * treatment.num_rows))
         found = read_users(own, arm=ARM, user=ARM + ARM, by=None, day=None, sure=False)
-        asked = [*self.columns, *self.ratios]
         assert found.feature_names is not None
         if text := [name for name in (*self.columns, *parts) if name not in found.feature_names]:
             raise InputError("columns", "hold numbers", list_names(text))
-        told = users_of(found, control="control", metrics=asked, ratios=self.ratios, pre=EARLIER, events=False)
+        told = users_of(
+            found,
+            control="control",
+            metrics=[*self.columns, *self.ratios],
+            ratios=self.ratios,
+            pre=EARLIER,
+            events=False,
+        )
         card = _card(told, self.question, covers=self.covers, keep=self.keep)
         suspects = int((card.suspects["kind"] == "clump").sum())
         self.last = weakref.ref(control), weakref.ref(treatment), card.table, suspects

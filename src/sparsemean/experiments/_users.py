@@ -233,6 +233,8 @@ CAPPED = 5
 """Users at the largest value from which on it is a ceiling, and no clump."""
 LARGEST, HALF = 0.2, 0.5
 """Share of all users, and of those above 0, beyond which nothing is a clump; and of those who have one value there."""
+FEW = 50
+"""Suspects who are found by a gap alone, at most."""
 TIED_AMONG = 2000
 """Values that tell whether many are equal."""
 
@@ -373,14 +375,19 @@ def find_clumps(values: FloatArray) -> tuple[list[Clump], dict[str, IntArray]]:
         away = values.T[columns].T  # a copy
         away -= medians(sample[:, columns])
         judged = score_rows(away, features=columns)
+    rest = [
+        row for row, kind in zip(judged.suspects, judged.kinds, strict=True) if kind == TOGETHER and not caught[row]
+    ]
     for row, kind, why in zip(judged.suspects.tolist(), judged.kinds, judged.reasons, strict=True):
-        if caught[row]:
+        if caught[row] or (
+            kind == TOGETHER and len(rest) > FEW
+        ):  # many would clump: these have something else in common
             continue
         if kind != TOGETHER:
             unusual.setdefault(kind, []).append(row)
         elif alike := next((users for users, metrics in clumps if 2 * len({*why} & {*metrics}) >= len(why)), None):
             alike.append(row)
-        else:  # few, and no rest of many
+        else:  # no rest of many
             clumps.append(([row], list(why)))
     clumps.sort(key=lambda clump: (-len(clump[0]), clump[0]))
     return [Clump(*map(np.array, clump)) for clump in clumps], {k: np.array(rows) for k, rows in unusual.items()}
