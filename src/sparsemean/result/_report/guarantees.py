@@ -243,7 +243,7 @@ def _assumed(wording: Wording) -> list[str]:
     independent = f"{noun.capitalize()}s are independent of each other. Several rows of one subject are not."
     if groups and noun == "subject":
         independent = (
-            "Subjects are independent of each other, and how many rows each has is distributed alike in both groups."
+            "Subjects are independent of each other, and their numbers of rows distributed alike in both groups."
         )
     sentences = [false, independent, *besides]
     if plan.bad_rows:
