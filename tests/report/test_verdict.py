@@ -78,10 +78,10 @@ THREE = "(1 above, 2 below)"
          NONE_LOOKS),
         ({"min_effect": 0.1, "contamination": 0.0}, f"3 of 100 features have a mean more than 0.1 away from 0 {THREE}.",
          NONE_BAD),
-        ({"selection": "fdr", "contamination": 0.05}, "3 of 100 features have a mean other than 0 with q "
-         f"≤ 0.05 by Benjamini–Hochberg {THREE}", ", with 30 of the 600 rows taken as wrong, as asked."),
-        ({"selection": "fdr_by", "contamination": 0.05}, "3 of 100 features have a mean other than 0 with q "
-         f"≤ 0.05 by Benjamini–Yekutieli {THREE}", ANY_30),
+        ({"selection": "fdr", "contamination": 0.05}, "3 of 100 features have a mean other than 0 with q ≤ 0.05 "
+         f"by Benjamini–Hochberg {THREE}", ", with 30 of the 600 rows taken as wrong, as asked."),
+        ({"selection": "fdr_by", "contamination": 0.05}, "3 of 100 features have a mean other than 0 with q ≤ 0.05 "
+         f"by Benjamini–Yekutieli {THREE}", ANY_30),
         ({"target": "mean", "scale": 3.0}, "1 of 100 features has a mean other than 0 (above).", NONE_LOOKS),
         ({"null": 0.3, "alternative": "less", "contamination": 0.0}, "98 of 100 features have a mean below 0.3.",
          NONE_BAD),

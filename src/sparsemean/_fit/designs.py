@@ -104,7 +104,7 @@ def refuse_other_index(table: Table, labels: Any, argument: str) -> None:
         refuse_other_rows(table, as_names(index), argument, advice)
 
 
-def check_strata(strata: Any, codes: IntArray, argument: str = "strata") -> IntArray:
+def check_strata(strata: object, codes: IntArray, argument: str = "strata") -> IntArray:
     """Return the number of the stratum of every row; in each there must be rows of two classes or more."""
     names, numbers = labels_of(strata, codes.size, argument)
     alone = names[alone_in(numbers, codes)]
@@ -210,7 +210,7 @@ def _per_subject(table: Table, names: Labels, sums: FloatArray, there: FloatArra
     return in_place_of(table, Dense(values, precision=table.source.precision), as_names(names.tolist()))
 
 
-def strata_of_subjects(strata: IntArray, subjects: Any, argument: str = "strata") -> IntArray:
+def strata_of_subjects(strata: IntArray, subjects: object, argument: str = "strata") -> IntArray:
     """Return the stratum of every subject, in the order of `subject_means`; each must lie in one."""
     names, units = in_order(*labels_of(subjects, strata.size, "groups"))
     apart, own = _spread(strata, units)
@@ -329,7 +329,7 @@ def in_place_of(table: Table, source: Source, row_names: Names) -> Table:
 def pair_differences(
     table: Table,
     codes: IntArray,
-    pairs: Any,
+    pairs: object,
     *,
     missing: str = "raise",
     classes: Labels | None = None,

@@ -50,7 +50,7 @@ class SparseMeanDifference(Selector):
     missing : {"raise", "omit"}, default="raise"
         What to do about NaN: refuse it, or compare, for each feature, the rows that have a value.
     random_state : int, Generator, RandomState or None, default=0
-        Draws rows of subjects, where ``groups`` have different numbers of them, and deals pairs into buckets.
+        Deals pairs into buckets, and draws the rows that give a scale.
     n_jobs : int, default=None
         Threads; None takes every core this process may use.
 
@@ -145,7 +145,7 @@ class SparseMeanDifference(Selector):
             an AnnData, of obs). ``groups``, ``strata`` and ``pairs`` may be such names, too.
         groups : sequence of n labels, optional
             The subject, donor or user of each row, where there are several rows of one: they are not independent. Each
-            subject then counts once, by the mean of equally many rows, and must be in one group.
+            subject then counts once, by the mean of its rows, and must be in one group.
         strata : sequence of n labels, optional
             Batch, site or country of each row: rows are compared within strata only. Not with ``target="mean"``.
         pairs : sequence of n labels, optional

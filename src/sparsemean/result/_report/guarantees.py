@@ -249,7 +249,9 @@ def _assumed(wording: Wording) -> list[str]:
     false, *besides = false_features(plan)
     independent = f"{noun.capitalize()}s are independent of each other. Several rows of one subject are not."
     if groups and noun == "subject":
-        independent = "Subjects are independent of each other; each is compared by one mean, of equally many rows."
+        independent = (
+            "Subjects are independent of each other, and their numbers of rows distributed alike in both groups."
+        )
     sentences = [false, independent, *besides]
     if plan.bad_rows:
         looked = f" {'More' if wording.more_look_bad else 'As many'} look suspicious." if plan.auto else ""
