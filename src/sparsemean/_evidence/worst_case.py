@@ -26,9 +26,9 @@ NONE_SHARE = 16
 REPEAT_SHARE = 10
 """Fewer than a tenth of the values that are not in the block repeat others: their ties count against rejection, and the
 null is that without. Fewer than a tenth of all are zero: zeros are values like others."""
-CLOSE = 2.5
+CLOSE = 6.0
 """By so much the logarithm of the closed bound may miss a goal that the largest tail itself reaches."""
-ASKED = 0.2
+ASKED = 2.0
 """By so much more than an error, in logarithms, what is approximate is larger than that."""
 DECIDED = 3.0
 """So far below the goal a bound of the tail in closed form will do: no rule asks for less, and it costs little."""
@@ -180,6 +180,9 @@ class WorstCaseNull:
         unknown = bool(np.any(m)) and kind != RAW
         most = np.minimum(A + np.reshape(m, (-1, 1)), n1 + n2) if unknown else A
         log_p = np.full(far.size, BOUNDED)
+
+        if unknown and self.case.asked > -np.inf:  # what is approximate is close to a bound
+            top = np.minimum(top, self.case.asked + MISSED - price - sides)
 
         def look(at: IntArray, goal: FloatArray | float = BOUNDED) -> None:
             asked = n1[at], n2[at], most[at], place[at]

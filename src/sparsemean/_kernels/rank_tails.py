@@ -33,14 +33,12 @@ SAVED, CLOSED, SUMMED = -2, -1, 0
 what twice a tail has more than 1, summed over lumps."""
 SHORT, NEWTON = 5.0, 6
 """Over the number of values, by so much U may be tilted where its cumulants are to tell its law; steps to that."""
-CLOSE = 0.2
-"""What is approximate, of a bound, is no farther off."""
+CLOSE, SMALLEST = 0.2, 2.0
+"""What is approximate, of a bound, is no farther off; where there are fewer values."""
 ROUNDING = 1e-6
 """Added to the logarithm of what is computed: no transform is cut off, and no bound rounded, by more."""
 MOST_SPLITS = 32
 """Splits of replaced rows between two groups that are looked at, at most."""
-WELL_BEYOND = 1.5
-"""So far above what need not be proved a bound in closed form stands as it is."""
 BELOW = (0.6, 1.0, 1.6)
 """Where c lies below u for a bound, in units of the slope of a normal tail; the best of them is taken."""
 FARTHEST = 3.0
@@ -293,21 +291,19 @@ def log_tails(
         if strata == 1:
             closed = log_tail(n1[f], n2[f], A[f], w[f], below, False, CLOSED, scratch, lanes) + surplus + factor
         out[f] = min(0.0, closed)
-        far = bound and strata == 1 and closed >= top[f] + WELL_BEYOND and top[f] > -np.inf
-        if closed <= goal[f] or goal[f] > 0.0 or far:
+        if closed <= goal[f] or goal[f] > 0.0:
             continue
-        rough = -np.inf
-        about = strata == 1 and top[f] == -np.inf
-        if strata > 1 or about or (top[f] < 0.0 and min(n1[f, 0], n2[f, 0], A[f, 0]) >= MANY):
+        rough, about = -np.inf, strata == 1 and top[f] == -np.inf
+        small = strata == 1 and min(n1[f, 0], n2[f, 0], A[f, 0]) < MANY
+        if strata > 1 or top[f] < 0.0:
             # after the bound, for the c that is best by this one is the one of the exact tail
-            rough = log_tail(n1[f], n2[f], A[f], w[f], below, inside, ANY if about else MANY, scratch, lanes)
+            way = ANY if about or small else MANY
+            rough = log_tail(n1[f], n2[f], A[f], w[f], below, inside, way, scratch, lanes)
             rough += ROUNDING + (0.0 if inside else factor)
-            if bound and strata == 1 and not about:
-                rough -= CLOSE  # the closed bound, which is proved, is what stays
-            elif rough > top[f]:
-                out[f] = min(out[f], rough)
-        if rough > top[f]:
-            continue
+            unsure = 0.0 if about or strata > 1 else SMALLEST if small else CLOSE if bound else 0.0
+            if rough > top[f] + unsure:  # of a bound the closed one, which is proved, is what stays
+                out[f] = out[f] if bound and strata == 1 and not about else min(out[f], rough)
+                continue
         few = inside and rows < 2 * LARGE  # no lump is approximated
         way = LARGE if few else SUMMED
         exact = log_tail(n1[f], n2[f], A[f], w[f], below, few, way, scratch, lanes) + surplus
@@ -316,4 +312,4 @@ def log_tails(
             saved = log_tail(n1[f], n2[f], A[f], w[f], below, False, SAVED, scratch, lanes) - surplus
             exact += math.log(1.0 - min(0.5, math.exp(saved - exact)))
         exact = max(goal[f], min(closed, exact)) if strata == 1 else exact
-        out[f] = min(top[f] if rough > -np.inf and not bound else 0.0, exact)
+        out[f] = min(0.0 if bound or small else top[f], exact)
