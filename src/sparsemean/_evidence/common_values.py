@@ -30,21 +30,6 @@ READ_SHARE = 40
 Flags = npt.NDArray[np.bool_]
 
 
-class Frequent(NamedTuple):
-    """How many rows of some features have what value, or bounds of that: (features,) each."""
-
-    values: IntArray
-    zeros: IntArray
-    first: IntArray
-    """Rows with the most frequent value; at least so many."""
-    most: IntArray
-    """Rows with the most frequent one other than 0; at least so many."""
-    unkept: IntArray
-    """Rows with the most frequent one of those that are not kept; at most so many."""
-    off: tuple[IntArray, IntArray]
-    """Rows that have neither of the two most frequent values; at least, at most."""
-
-
 class Reach(NamedTuple):
     """What bad rows could have led to: counts with zeros, or a frequent value, as the block, and their nulls."""
 
@@ -96,36 +81,30 @@ class CommonValues:
         table = np.array(often, dtype=np.int64).reshape(-1, 4)
         return cls(found, table, np.array(owner, np.intp), sizes, np.concatenate(counts), np.concatenate(repeats))
 
-    def frequent(self, features: IntArray, counts: Counted, repeats: Counted, more: IntArray) -> Frequent:
-        """Return how often the values of features are there. Of columns that were not read e repeats give bounds.
-
-        So they do of those that would not be read, or values that would not be kept, were ``more`` rows replaced.
-        """
-        values, most = counts[..., :2].sum(axis=(1, 2)), repeats.sum(axis=1) + counts.shape[1]
-        zeros = values - counts[..., 2:6].sum(axis=(1, 2))
-        first, unkept, least_off = np.maximum(zeros, 1), most.copy(), values - np.maximum(zeros, 1) - most
-        most_off, most = values - first - 1, np.zeros(values.size, dtype=np.int64)
-        read = np.flatnonzero(np.isin(features, self.features))
-        read = read[READ_SHARE * (unkept[read] - counts.shape[1] - more[read]) >= values[read] + more[read]]
-        if read.size:
-            first[read], second, most[read], unkept[read] = self.often[np.searchsorted(self.features, features[read])].T
-            least_off[read] = most_off[read] = values[read] - first[read] - second
-        place, kept = self.kept_values(features)
-        lost = KEPT_SHARE * (self.size[kept] - more[place]) < values[place] + more[place]
-        np.maximum.at(unkept, place[lost], self.size[kept[lost]])
-        return Frequent(values, zeros, first, most, unkept, (least_off, most_off))
-
-    def kept_values(self, features: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the kept values of some features: for each the place of its feature, and its own; features rise."""
-        first, last = (np.searchsorted(features, self.owner, side) for side in ("left", "right"))
-        kept = np.repeat(np.arange(self.owner.size), last - first)
-        return first[kept] + np.arange(kept.size) - np.searchsorted(kept, kept), kept
-
     def reach(self, features: IntArray, counts: Counted, repeats: Counted, rows: int, case: WorstCase) -> Reach:
-        """Return what bad rows could have led to, given the counts of some features, which rise."""
+        """Return what bad rows could have led to, given the counts of some features, which rise.
+
+        Of columns that were not read repeats give bounds of how often values are there: so they do of those that would
+        not be read, or values that would not be kept, had more rows been replaced.
+        """
         m, more = (np.broadcast_to(part, features.size) for part in (case.max_replaced, case.more))
+        values, alike = counts[..., :2].sum(axis=(1, 2)), repeats.sum(axis=1)
+        zeros = values - counts[..., 2:6].sum(axis=(1, 2))
+        begin, end = (np.searchsorted(features, self.owner, side) for side in ("left", "right"))
+        kept = np.repeat(np.arange(self.owner.size), end - begin)
+        place = begin[kept] + np.arange(kept.size) - np.searchsorted(kept, kept)
+        # Rows with the most frequent value, and the one other than 0, at least; those with one that is not kept, at
+        # most; those that have neither of the two most frequent ones, at least and at most.
+        first, most, lost = np.maximum(zeros, 1), np.zeros(values.size, dtype=np.int64), alike + counts.shape[1]
+        off = [values - first - lost, values - first - 1]
+        read = np.flatnonzero(np.isin(features, self.features) & (READ_SHARE * (alike - more) >= values + more))
+        if read.size:
+            first[read], second, most[read], lost[read] = self.often[np.searchsorted(self.features, features[read])].T
+            for bound in off:
+                bound[read] = values[read] - first[read] - second
+        rare = KEPT_SHARE * (self.size[kept] - more[place]) < values[place] + more[place]
+        np.maximum.at(lost, place[rare], self.size[kept[rare]])
         hidden = case.missing * m
-        values, zeros, first, most, unkept, off = self.frequent(features, counts, repeats, more)
         two, others = OFF_SHARE * (off[0] - m) < values + hidden, OFF_SHARE * (off[1] + m) >= values - hidden
         if counts.shape[1] > 1:  # strata do not add up to a table of two values
             two, others = np.zeros_like(two), np.ones_like(others)
@@ -138,7 +117,6 @@ class CommonValues:
         def may_be_block(size: IntArray, of: IntArray | slice = slice(None)) -> Flags:
             return np.asarray(few_zeros[of] & (MODE_SHARE * (size + m[of]) >= rows) & (size >= most[of] - 2 * m[of]))
 
-        place, kept = self.kept_values(features)
         blocks, firsts = (may(self.size[kept], place) for may in (may_be_block, may_be_first))
         some = blocks | firsts
         place, kept, blocks, firsts = place[some], kept[some], blocks[some], firsts[some]
@@ -149,7 +127,7 @@ class CommonValues:
             np.append(others & (REPEAT_SHARE * (zeros + m) >= rows), blocks),
             np.append(few_zeros & (MODE_SHARE * (most - m) < rows), np.zeros_like(blocks)),
             np.append(may_be_first(zeros), firsts),
-            may_be_block(unkept) | may_be_first(unkept),
+            may_be_block(lost) | may_be_first(lost),
         )
 
 

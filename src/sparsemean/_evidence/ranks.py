@@ -209,7 +209,7 @@ class RankTest:
         clean = None if self.clean is None else self.clean if features is None else self.clean[features]
         if clean is not None and not np.any(case.max_replaced):
             return clean
-        case = case.spread(self.n_features if features is None else features.size)
+        case = case.of(np.arange(self.n_features if features is None else features.size))
         if not self.shifted:
             found = self._largest(case, features, n_threads)
             if clean is None:
@@ -231,16 +231,17 @@ class RankTest:
         rows, asked = sum(self.contrast.rows), np.arange(self.n_features) if features is None else features
         there = slice(None) if features is None else namespace(self.counts).asarray(features)
         counts, repeats = on_host((self.counts[there], self.repeats[there]))
+        every = np.arange(asked.size)
 
         def work(part: slice) -> FloatArray:
-            wide, alike, own = counts[part].astype(np.int64), repeats[part].astype(np.int64), case.of(part)
+            wide, alike, own = counts[part].astype(np.int64), repeats[part].astype(np.int64), case.of(every[part])
             if only_raw:
                 return WorstCaseNull(wide, alike, rows, own).log_p(None, None)
             zeros = wide[..., :2].sum() - wide[..., 2:6].sum()
             m = own.max_replaced
             if not (zeros or alike.any() or case.missing) and MODE_SHARE * (np.max(m) + 1) < rows:
-                every = np.ones(len(wide), dtype=bool)  # no value is there twice, nor can have been often
-                return WorstCaseNull(wide, alike, rows, own).log_p(REPEAT_SHARE * m >= rows * every, every)
+                raw = np.ones(len(wide), dtype=bool)  # no value is there twice, nor can have been often
+                return WorstCaseNull(wide, alike, rows, own).log_p(REPEAT_SHARE * m >= rows * raw, raw)
             reach = self.common.reach(asked[part], wide, alike, rows, own)
             out = np.where(reach.unknown & (self.clean is not None), 0.0, -np.inf)
             at = np.flatnonzero(reach.fisher & (out[reach.owner] < 0.0))
@@ -300,7 +301,7 @@ class EachTest:
 
     def log_p(self, case: WorstCase, features: IntArray | None = None, *, n_threads: int = 1) -> FloatArray:
         """Return log p of ``features``, all by default: the largest of all parts, each with its own bad rows."""
-        case = case.spread(self.n_features if features is None else features.size)
+        case = case.of(np.arange(self.n_features if features is None else features.size))
         totals, which = np.unique(np.append(case.bad.reference, 0), return_inverse=True)
         shared = [[bad.reference for bad in self.contrast.bad_of_singles(BadRows(m, 0))] for m in totals.tolist()]
         own, label = np.array(shared)[which[:-1]].T, np.asarray(case.bad.label)

@@ -33,8 +33,8 @@ SAVED, CLOSED, SUMMED = -2, -1, 0
 what twice a tail has more than 1, summed over lumps."""
 SHORT, NEWTON = 5.0, 6
 """Over the number of values, by so much U may be tilted where its cumulants are to tell its law; steps to that."""
-CLOSE, SMALLEST = 0.2, 2.0
-"""What is approximate, of a bound, is no farther off; where there are fewer values."""
+CLOSE, SMALLEST, ROUGHLY = 0.2, 2.0, 0.05
+"""What is approximate, of a bound, is no farther off; where there are fewer values, and what is added there."""
 ROUNDING = 1e-6
 """Added to the logarithm of what is computed: no transform is cut off, and no bound rounded, by more."""
 MOST_SPLITS = 32
@@ -105,7 +105,10 @@ def saddle(a: int, b: int, place: int) -> tuple[float, float]:
     n, x, y = a + b + 1.0, float(a), float(b)
     variance = x * y * n / 12.0 + 1.0 / 12.0
     fourth = -(x * y * n * (x * x + x * y + y * y + x + y) + 1.0) / 120.0 / (variance * variance)
-    sixth = (power_sum(x + y) - power_sum(x) - power_sum(y) + 1.0) / 252.0 / (variance * variance * variance)
+    sixth = 1.0
+    for k, sign in ((x + y, 1.0), (x, -1.0), (y, -1.0)):  # 1⁶ + 2⁶ + … + k⁶
+        sixth += sign * k * (k + 1.0) * (2.0 * k + 1.0) * (k * (k * k * (3.0 * k + 6.0) - 3.0) + 1.0) / 42.0
+    sixth /= 252.0 * variance * variance * variance
     off = (0.5 * (place + (place & 1)) - 0.5 - 0.5 * x * y) / math.sqrt(variance)
     if off < 1.0:  # nearer to the middle the normal tail is close
         return log_normal_tail(off), off
@@ -119,12 +122,6 @@ def saddle(a: int, b: int, place: int) -> tuple[float, float]:
     cumulant = square * (0.5 + square * (fourth / 24.0 + sixth / 720.0 * square))
     root = math.sqrt(max(2.0 * (tilt * off - cumulant), 0.25))
     return log_normal_tail(root + math.log(tilt * math.sqrt(bend) / root) / root), tilt
-
-
-@compiled(plain="itself")
-def power_sum(n: float) -> float:
-    """Return 1⁶ + 2⁶ + … + n⁶."""
-    return n * (n + 1.0) * (2.0 * n + 1.0) * (n * (n * n * (3.0 * n + 6.0) - 3.0) + 1.0) / 42.0
 
 
 @compiled(plain="itself")
@@ -299,7 +296,7 @@ def log_tails(
             # after the bound, for the c that is best by this one is the one of the exact tail
             way = ANY if about or small else MANY
             rough = log_tail(n1[f], n2[f], A[f], w[f], below, inside, way, scratch, lanes)
-            rough += ROUNDING + (0.0 if inside else factor)
+            rough += (ROUGHLY if small else ROUNDING) + (0.0 if inside else factor)
             unsure = 0.0 if about or strata > 1 else SMALLEST if small else CLOSE if bound else 0.0
             if rough > top[f] + unsure:  # of a bound the closed one, which is proved, is what stays
                 out[f] = out[f] if bound and strata == 1 and not about else min(out[f], rough)
