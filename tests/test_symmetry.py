@@ -152,7 +152,7 @@ def test_rejected_rows_do_not_hide_that_a_feature_is_skewed() -> None:
 
 
 def test_where_it_cannot_be_told_that_is_said_once() -> None:
-    said = "symmetry not checkable at 120 rows: where noise is skewed a value is no mean"
+    said = "symmetry not checkable with 120 rows: if noise is skewed, an estimate is not a mean"
     few = sparse_mean(mixed(120)[:, 1:2], contamination=0)
     assert (few.support.tolist(), few.skewed.tolist()) == ([0], [-1])
     assert [m for m in few.status.messages if "symmetry" in m] == [said]

@@ -180,7 +180,7 @@ def test_rows_may_come_again_from_files(tmp_path: Path) -> None:
 def test_what_was_not_looked_for_is_said() -> None:
     found = sketch(DATA.X).estimate(DATA.X, contamination=0.1)
     assert found.uncertified is None
-    assert any("that only the trusted rows show were not looked for" in said for said in found.status.messages)
+    assert any("that only the trusted rows show were not searched for" in said for said in found.status.messages)
     clean = np.random.default_rng(0).normal(size=(100, 20))
     assert sketch(clean).estimate(clean).status.messages == sparse_mean(clean, random_state=0).status.messages
 

@@ -240,8 +240,8 @@ file_options = combine_options(
     click.option("--drop-text", is_flag=True, help="Leave out all columns that hold no numbers."),
     click.option(
         "--transpose", is_flag=True,
-        help="Features are in rows: --id, --select and --drop name columns as they lie, --group and the like rows. The "
-        "table is held in memory whole.",
+        help="Features are in rows. --group and similar options then name a row, --id, --select and --drop columns of "
+        "the file. The whole table is read into memory.",
     ),
     click.option(
         "--na", multiple=True, metavar="TEXT",

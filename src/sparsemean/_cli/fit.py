@@ -48,7 +48,7 @@ NEARLY_ALL, MANY = 0.8, 10
 """Share of the features, and number of them, at which a mean says little."""
 
 
-@click.command("fit", short_help="Which features of a file have a mean or differ.")
+@click.command("fit", short_help="Which features have a mean other than 0, or differ.")
 @click.argument("file", type=click.Path(path_type=Path))
 @common_options.file_options
 @click.option("--group", metavar="COLUMN", help="Compare the groups of rows that this column names.")
@@ -60,7 +60,7 @@ NEARLY_ALL, MANY = 0.8, 10
 @click.option(
     "--vs", metavar="WHAT", help="rest: each group against the rest; each: against every other one; pairs: all pairs."
 )
-@click.option("--subject", metavar="COLUMN", help="Who rows are of: subjects are what is counted or compared.")
+@click.option("--subject", metavar="COLUMN", help="The subject of each row: subjects are compared, not rows.")
 @click.option(
     "--strata", multiple=True, metavar="COLUMN",
     help="Compare rows within each stratum only: batch, site, country; repeated: within each combination.",
@@ -91,7 +91,7 @@ NEARLY_ALL, MANY = 0.8, 10
 )  # fmt: skip
 @common_options.refinement_options
 @click.option("--n-buckets", default=None, help="'paper', 'theory' or a number: one size, the paper's way.")
-@common_options.seed_option("Deals rows into buckets, draws those of subjects; ranks do without it.")
+@common_options.seed_option("Seed of the buckets and of draws; ranks need none.")
 @common_options.jobs
 @click.option("--device", default=None, help="cpu or gpu: where to count [default: cpu].")
 @click.option("--dask", metavar="tcp://HOST:PORT", help="Let the workers of this Dask scheduler read and count.")

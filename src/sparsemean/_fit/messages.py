@@ -36,15 +36,15 @@ INNER = 2.563
 SHOWN = 0.01
 """n·δ² up to which a centre off by δ standard deviations raises p-values of four deviations by less than a tenth."""
 NOT_ALLOWED_FOR = (
-    "suspicious rows are counted as good, as the scale comes from the same data: give scale= (--scale) to change that"
+    "suspicious rows are assumed correct, because the scale comes from the same data: scale= (--scale) changes that"
 )
 UNNAMED = (
     "about {count:,} {unit}s seem to be wrong, but cannot be named: in columns that agree with each other ({columns}) "
-    "that many more are on one side than on the other. A skewed cause that these columns share looks the same; if it "
-    "is one, contamination=0 has all features"
+    "that many more lie on one side than on the other. A skewed cause that these columns share looks the same: if you "
+    "think it is one, contamination=0 selects all features"
 )
 MATTERS = (
-    "may not be independent", "occur more than once", "cannot be named", "counted as good", "rounding alone",
+    "may not be independent", "occur more than once", "cannot be named", "assumed correct", "rounding alone",
     "no feature can be selected", "a group of its own", "by its name", "VARY MORE", "have a mean, as counts", "passed",
 )  # fmt: skip
 """Signs of notes that change the answer: they come first, after what stands in the verdict."""
@@ -84,7 +84,7 @@ NO_SHIFT = (
     'rows in which the label is larger, less the share in which it is smaller (measure "pairs"), or of two values '
     'the difference of means ("means")'
 )
-NOT_LOOKED_FOR = "features that only the trusted rows show were not looked for: that needs a fit of all rows"
+NOT_LOOKED_FOR = "features that only the trusted rows show were not searched for: that needs a fit of all rows"
 MEASURED = (
     "{} has {} different numbers, each taken as a group of its own: if it measures something, a dose, an age, a time, "
     "SparseTrend (--trend) tells what rises or falls with it"
@@ -238,7 +238,7 @@ def of_symmetry(skewed: IntArray, support: IntArray, data: FitData) -> list[str]
     unknown = int(np.sum(skewed[support] < 0))
     if unknown and n < CHECKABLE:
         unit = unit_name(data.units)
-        messages.append(f"symmetry not checkable at {n} {unit}s: where noise is skewed a value is no mean")
+        messages.append(f"symmetry not checkable with {n} {unit}s: if noise is skewed, an estimate is not a mean")
     elif unknown:
         messages.append(
             f"symmetry not checkable for {pluralize(unknown, 'selected feature')} with too few values, or too few that "

@@ -53,7 +53,7 @@ def nearest_feature(wording: Wording, *, named: bool) -> str:
     called = f"{wording.feature} {name}" if estimate.feature_names is None else name
     where = f" in {wording.contrast}" if named else ""
     if value >= 1:  # the first of ties is not the strongest
-        return f"; no {wording.rule.compared.name} is below 1"
+        return f"; every {wording.rule.compared.name} is 1"
     return f"; strongest: {called}{where}, {wording.rule.compared.name} {value:.2g}"
 
 
@@ -76,7 +76,8 @@ def needed(wording: Wording) -> str:
     beyond = f" beyond {plan.question.min_effect:g}" if plan.question.min_effect else ""
     wanted = f"takes about {rows:,.0f} {unit}s{' in all' if wording.names else ''}"
     half = f"half of it {wanted}" if rows else "half of it is out of reach with that many wrong ones"
-    return f"{these} show {size} {units}{beyond} with {percent(POWER)} probability (normal noise); {half}."
+    found = f"{size} {units}{beyond} is found with {percent(POWER)} probability"
+    return f"With {these} {found} (normal noise); {half}."
 
 
 @lru_cache(maxsize=16)  # a second or two of many rows, for print, summary and page

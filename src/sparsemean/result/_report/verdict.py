@@ -160,7 +160,7 @@ def _answer(tests: Sequence[Wording], shown: Sequence[Wording], *, void: bool) -
         sides = f" ({', '.join(told)}{where})"
     if first.rule.paper:
         were = "was" if k == 1 else "were"
-        return [f"{counted} {were} selected{sides} by the paper’s rule, which has no error rate."]
+        return [f"{counted} {were} selected{sides} by the paper’s rule, which controls no error rate."]
     # Several have no names of their own.
     verb, what = claim(first if one else wording_of(estimate, ("the reference", "the label")))
     if not one:
@@ -238,7 +238,7 @@ def _asked(tests: Sequence[Wording]) -> str:
     some = first.bad if len(tests) == 1 else shares.pop() if len(shares) == 1 else "a share of each group"
     asked = "" if first.plan.question.looked else ", as asked"
     if not first.rule.adversary:  # who could hide true signals
-        return f", with {some} taken as {first.wrong.several}{asked}"
+        return f", with {some} assumed {first.wrong.several}{asked}"
     if not found:
         return f" if any {some} may be {first.wrong.several}{asked}"
     return f", even if any {some} {first.wrong.so_many}{asked}"
@@ -291,7 +291,7 @@ def _assumption(tests: Sequence[Wording], suspects: Mapping[int, _Suspect]) -> s
         told = ", as asked" * (not first.plan.question.looked) + look * judged
         return "" if some else f"{none}{told}."
     if not judged:
-        return f"{none}; the {unit}s were not screened."
+        return f"{none}; {unit}s were not checked for suspicious ones."
     if not (some or listed or first.rows.unnamed):
         n = first.plan.n_units if len(tests) == 1 else first.plan.n_rows
         doubt = f". None looks suspicious, but with {n:,} {unit}s a wrong one could go unnoticed"
@@ -311,7 +311,7 @@ def _assumption(tests: Sequence[Wording], suspects: Mapping[int, _Suspect]) -> s
         those, are = f"the suspicious {unit} below", f"is {wrong.one}"
     if len(tests) == 1 and first.names:
         each = zip(first.allowed, (first.label, first.reference), strict=True)
-        split = " and ".join(f"{'all' if bad == number else f'{bad:,}'} of {name}" for bad, name in each if bad)
+        split = " and ".join(f"{'all' if bad == number else f'{bad:,}'} in {name}" for bad, name in each if bad)
         split = f"{first.allowed[0]:,} in each group" if len({*first.allowed}) == 1 else split
         where = f" ({'up to ' * (sum(first.allowed) != number)}{split})"
     if not first.rule.adversary or not any(test.k for test in tests):
@@ -326,7 +326,7 @@ def _by_holm(wording: Wording) -> str:
     left = int(np.sum(estimate.decision.last[estimate.support] >= bad))
     some = f"{left:,}" if left else "none"
     with_bad = f" even if any {wording.bad} {wording.wrong.so_many}" if bad else ""
-    return f"Holm’s rule, which has one, would select {some} of them{with_bad}." if wording.k else ""
+    return f"Holm’s rule, which controls one, would select {some} of them{with_bad}." if wording.k else ""
 
 
 # What else would hold.
@@ -337,12 +337,15 @@ def _otherwise(tests: Sequence[Wording], family: Family, places: Sequence[int]) 
     first, fitted, said = tests[0], family.tests[0].plan, list[tuple[str, Sequence[int], str]]()
     if any(test.plan.bad_rows for test in tests):
         said.append((f"If no {first.unit} is {first.wrong.one}: ", family.counts(0.0), ""))
-    assumed = fitted.auto and fitted.n_tests == len(family.tests) and any(test.plan.bad_rows for test in family.tests)
-    if assumed and (suspects := _suspects(family.tests)):
+    if fitted.auto and fitted.n_tests == len(family.tests) and (suspects := _suspects(family.tests)):
         number, counts = len({each.unit for each in suspects.values()}), family.without_suspects()
         given = "" if first.estimate.source is not None else "X"
-        those = f"Without the {'suspect' if number == 1 else f'{number:,} suspects'}: "
-        said.append((those, counts, " (not guaranteed)" if counts else f"see without_suspects({given})"))
+        called = list(dict.fromkeys(WORDS_OF_KINDS[each.kind][0] for each in suspects.values()))
+        those = "suspect" if number == 1 else f"{number:,} suspects"
+        if "unusual" in called:  # and kept
+            those = " or ".join(sorted(called)) + f" {first.unit}"
+            those = those if number == 1 else f"{number:,} {those}s"
+        said.append((f"Without the {those}: ", counts, " (not guaranteed)" if counts else f"see without_suspects({given})"))
     least = max(min(test.plan.bad_shares) for test in tests) + TIED
     share = next((share for share in SHARES if share > least), None)
     means = first.estimate.mean_test or first.estimate.difference_test
@@ -353,7 +356,7 @@ def _otherwise(tests: Sequence[Wording], family: Family, places: Sequence[int]) 
             many = _so_many(first, share) if few and not first.plan.rest else None
             some = f"{percent(share)} of {'each group' if first.names else f'the {first.unit}s'}"
             some, are = (some, f"are {first.wrong.several}") if many is None else (many.bad, many.wrong.so_many)
-            with_some = f"With {some} taken as {first.wrong.several}: "
+            with_some = f"With {some} assumed {first.wrong.several}: "
             wrong = f"If any {some} {are}: " if first.rule.all_shares else with_some
             last, strong = float(np.max(first.estimate.max_contamination[first.estimate.support], initial=0.0)), ""
             if len(tests) == 1 and not counts[places[0]] and last > least:
