@@ -345,7 +345,8 @@ def _otherwise(tests: Sequence[Wording], family: Family, places: Sequence[int]) 
         if "unusual" in called:  # and kept
             those = " or ".join(sorted(called)) + f" {first.unit}"
             those = those if number == 1 else f"{number:,} {those}s"
-        said.append((f"Without the {those}: ", counts, " (not guaranteed)" if counts else f"see without_suspects({given})"))
+        promised = " (not guaranteed)" if counts else f"call without_suspects({given})"
+        said.append((f"Without the {those}: ", counts, promised))
     least = max(min(test.plan.bad_shares) for test in tests) + TIED
     share = next((share for share in SHARES if share > least), None)
     means = first.estimate.mean_test or first.estimate.difference_test
