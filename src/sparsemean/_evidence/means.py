@@ -322,19 +322,16 @@ class MeanContrast:
     def log_p(self, case: WorstCase, features: IntArray | None = None, *, n_threads: int = 1) -> FloatArray:  # noqa: ARG002
         """Return log p of ``features``, all by default."""
         at = np.arange(self.n_features) if features is None else features
-        out = np.zeros(at.size)
-        every = case.of(np.arange(at.size))
+        out, every = np.zeros(at.size), case.of(np.arange(at.size))
         numbers, which = np.unique((*every.bad, every.more), axis=1, return_inverse=True)
-        for k, same in group_indices(which.reshape(-1)):
-            reference, label, more = numbers[:, k].tolist()
-            if self.mean_test.rows is not None and reference + label + more:
-                continue  # a bad row among those that gave the scale can undo everything
-            looked = same[np.isin(at[same], self.features)]
-            place = np.searchsorted(self.features, at[looked])
-            slack = slack_of_sums(self.mean_test, BadRows(reference, label), more)
-            bounds = SumBounds.of(self.mean_test, slack, at[looked])
-            least = least_evidence(self.first[place], self.second[place], self.step[place], bounds)
-            out[looked] = np.minimum(0.0, math.log(self.mean_test.factor) - np.maximum(least, 0.0))
+        for (_, same), (*bad, more) in zip(group_indices(which.reshape(-1)), numbers.T.tolist(), strict=True):
+            if self.mean_test.rows is None or not sum(bad) + more:  # else one can undo the scale, and all
+                slack = slack_of_sums(self.mean_test, BadRows(*bad), more)
+                looked = same[np.isin(at[same], self.features)]
+                place = np.searchsorted(self.features, at[looked])
+                bounds = SumBounds.of(self.mean_test, slack, at[looked])
+                least = least_evidence(self.first[place], self.second[place], self.step[place], bounds)
+                out[looked] = np.minimum(0.0, math.log(self.mean_test.factor) - np.maximum(least, 0.0))
         return out
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -105,7 +106,11 @@ class WorstCaseNull:
         there, none, none_above = values > 0, below + self.case.max_replaced == 0, above + self.case.max_replaced == 0
         if block is None or raw is None:  # where a group lies lower, labels enter how many repeat: ties always count ½
             return np.where(there, self._block(RAW, True, np.zeros(there.size)), 0.0)
-        (next_to_none, few, many), (hardly_any, some, most) = self._shares(below), self._shares(above)
+        # Bad rows can have made the number of values next to nothing, few, or many.
+        m, sides = self.case.max_replaced, np.stack((below, above))
+        next_to_none, hardly_any = NONE_SHARE * (sides - m) < self.rows
+        few, some = (BLOCK_SHARE * (sides - m) < self.rows) & (NONE_SHARE * (sides + m) >= self.rows)
+        many, most = BLOCK_SHARE * (sides + m) >= self.rows
         rules = {
             (RAW, RAW): raw | (block & many & most),
             (UPPER, LOWER): block & (next_to_none | few) & (hardly_any | some) & ~none & ~none_above,
@@ -120,39 +125,23 @@ class WorstCaseNull:
         wanted = [
             there & np.any([rules[pair] for pair in rules if kind in pair], axis=0) for kind in (UPPER, LOWER, RAW)
         ]
-        tests = (
-            self._rule(UPPER, self.repeats[:, 0], above, wanted[UPPER], price),
-            self._rule(LOWER, self.repeats[:, 1], below, wanted[LOWER], price),
-            self._rule(RAW, alike, values, wanted[RAW], price),
-        )
+        tests = np.full((3, there.size), -np.inf)
+        # Of values off the block so many repeat others: the larger p of both ways to count these ties, where bad rows
+        # could have led to either.
+        off_block = ((UPPER, self.repeats[:, 0], above), (LOWER, self.repeats[:, 1], below), (RAW, alike, values))
+        for (kind, repeats, counted), halves in product(off_block, (False, True)):
+            reached = REPEAT_SHARE * (repeats - m) < counted + m
+            if halves:
+                reached = REPEAT_SHARE * (repeats + m) >= counted - m
+            at = np.flatnonzero(wanted[kind] & reached & (tests[kind] < 0.0))
+            if at.size:
+                part = replace(self, counts=self.counts[at], repeats=self.repeats[at], case=self.case.of(at))
+                tests[kind, at] = np.maximum(tests[kind, at], part._block(kind, halves, price[at]))
         log_p = np.full(there.size, -np.inf)
         for (one, other), reached in rules.items():
             both = np.minimum(0.0, np.minimum(tests[one], tests[other]) + (LOG_2 if one != other else 0.0))
             log_p = np.where(reached, np.maximum(log_p, both), log_p)
         return np.where(there, log_p, 0.0)
-
-    def _shares(self, values: IntArray) -> tuple[Flags, ...]:
-        """Say whether bad rows can have made the number of values next to nothing, few, or many."""
-        least, most = values - self.case.max_replaced, values + self.case.max_replaced
-        next_to_none = NONE_SHARE * least < self.rows
-        few = (BLOCK_SHARE * least < self.rows) & (NONE_SHARE * most >= self.rows)
-        return next_to_none, few, BLOCK_SHARE * most >= self.rows
-
-    def _rule(self, kind: int, repeats: IntArray, counted: IntArray, wanted: Flags, price: FloatArray) -> FloatArray:
-        """Return the larger log p of the two ways to count ties, where bad rows could have led to either.
-
-        ``counted`` are the values that are not in the block, of which ``repeats`` repeat others.
-        """
-        m, out = self.case.max_replaced, np.full(wanted.size, -np.inf)
-        for halves, reached in (
-            (False, REPEAT_SHARE * (repeats - m) < counted + m),
-            (True, REPEAT_SHARE * (repeats + m) >= counted - m),
-        ):
-            at = np.flatnonzero(wanted & reached & (out < 0.0))
-            if at.size:
-                some = replace(self, counts=self.counts[at], repeats=self.repeats[at], case=self.case.of(at))
-                out[at] = np.maximum(out[at], some._block(kind, halves, price[at]))
-        return out
 
     def _block(self, kind: int, halves: bool, price: FloatArray) -> FloatArray:
         """Return log p of one null; it is to pay a price before it reaches the goal, see `RankTest.log_p`."""
