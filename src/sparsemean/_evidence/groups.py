@@ -167,7 +167,7 @@ class RankEvidence:
             case = WorstCase(bad, more, self.side, self.missing, goal, top, asked)
             end = start + test.n_features
             if hypotheses is None and case.max_replaced and test.n_features > A_TASK:
-                few, classes = test.by_class(int(bad.total))
+                few, classes = test.by_class(int(sum(bad)))
                 threads = count_threads(self.n_jobs)
                 out[start:end] = few.log_p(case, n_threads=threads)[classes]
                 if test.clean is not None:

@@ -323,7 +323,7 @@ class MeanContrast:
         """Return log p of ``features``, all by default."""
         at = np.arange(self.n_features) if features is None else features
         out = np.zeros(at.size)
-        every = case.spread(at.size)
+        every = case.of(at.size)
         numbers, which = np.unique((*every.bad, every.more), axis=1, return_inverse=True)
         for k, same in group_indices(which.reshape(-1)):
             reference, label, more = numbers[:, k].tolist()

@@ -209,7 +209,7 @@ class RankTest:
         clean = None if self.clean is None else self.clean if features is None else self.clean[features]
         if clean is not None and not np.any(case.max_replaced):
             return clean
-        case = case.spread(self.n_features if features is None else features.size)
+        case = case.of(self.n_features if features is None else features.size)
         if not self.shifted:
             found = self._largest(case, features, n_threads)
             if clean is None:
@@ -300,7 +300,7 @@ class EachTest:
 
     def log_p(self, case: WorstCase, features: IntArray | None = None, *, n_threads: int = 1) -> FloatArray:
         """Return log p of ``features``, all by default: the largest of all parts, each with its own bad rows."""
-        case = case.spread(self.n_features if features is None else features.size)
+        case = case.of(self.n_features if features is None else features.size)
         totals, which = np.unique(np.append(case.bad.reference, 0), return_inverse=True)
         shared = [[bad.reference for bad in self.contrast.bad_of_singles(BadRows(m, 0))] for m in totals.tolist()]
         own, label = np.array(shared)[which[:-1]].T, np.asarray(case.bad.label)

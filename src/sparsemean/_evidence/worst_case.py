@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -48,11 +49,6 @@ class BadOfEach(NamedTuple):
     reference: IntArray
     label: IntArray
 
-    @property
-    def total(self) -> IntArray:
-        """Bad rows of both groups."""
-        return self.reference + self.label
-
 
 @dataclass(frozen=True, slots=True)
 class WorstCase:
@@ -75,16 +71,15 @@ class WorstCase:
     @property
     def max_replaced(self) -> int | IntArray:
         """Rows that may have been replaced in all."""
-        return self.bad.total + self.more
+        return self.bad.reference + self.bad.label + self.more
 
-    def spread(self, n_items: int) -> WorstCase:
-        """Return the same with numbers of bad rows for every item."""
-        reference, label, more = (np.broadcast_to(part, n_items) for part in (*self.bad, self.more))
-        return replace(self, bad=BadOfEach(reference, label), more=more)
-
-    def of(self, items: IntArray | slice) -> WorstCase:
-        """Return that of some items."""
-        reference, label, more = (part if np.ndim(part) == 0 else part[items] for part in (*self.bad, self.more))
+    def of(self, items: IntArray | slice | int) -> WorstCase:
+        """Return that of some items; of a number of items the same, with numbers of bad rows for each."""
+        parts = (*self.bad, self.more)
+        if isinstance(items, int):
+            reference, label, more = (np.broadcast_to(part, items) for part in parts)
+        else:
+            reference, label, more = (part if np.ndim(part) == 0 else part[items] for part in parts)
         return replace(self, bad=BadOfEach(reference, label), more=more)
 
 
@@ -179,27 +174,21 @@ class WorstCaseNull:
         decided = np.maximum(self.case.goal - DECIDED - sides, self.case.asked - price - sides)
         unknown = bool(np.any(m)) and kind != RAW
         most = np.minimum(A + np.reshape(m, (-1, 1)), n1 + n2) if unknown else A
-        log_p = np.full(far.size, BOUNDED)
-
-        def look(at: IntArray, goal: FloatArray | float = BOUNDED) -> None:
-            asked = n1[at], n2[at], most[at], place[at]
-            log_p[at] = log_u_tails(*asked, bound=unknown, halves=halves, goal=goal, top=top[at])
-
-        every = np.arange(far.size)
-        if not unknown or counts.shape[1] > 1:
-            look(every, decided)
+        closed, asked = unknown and counts.shape[1] == 1, (n1, n2, most, place)
+        tails = partial(log_u_tails, bound=unknown, halves=halves)
+        log_p = tails(*asked, goal=BOUNDED if closed else decided, top=top)
+        if not closed:
             return np.minimum(0.0, log_p + sides)
-        look(every)
         near = (log_p > np.maximum(goal, decided)) & (log_p < goal + CLOSE) & (m <= MOST_LOOKS) & ~gaps
         dear, enough = np.flatnonzero(log_p > decided), self.case.asked >= self.case.goal
         if not enough:
-            look(dear, decided[dear])
+            log_p[dear] = tails(*(part[dear] for part in asked), goal=decided[dear], top=top[dear])
         at = np.flatnonzero(near & (log_p > goal))
         reached = at[self._reached(n1[at], n2[at], most[at], far[at], at, goal=goal[at], halves=halves)]
         log_p[reached] = goal[reached]  # and no less, or p could fall as m grows
         if enough:  # as the goal will do
             dear = np.setdiff1d(dear, reached)
-            look(dear, decided[dear])
+            log_p[dear] = tails(*(part[dear] for part in asked), goal=decided[dear], top=top[dear])
         return np.minimum(0.0, log_p + sides)
 
     def _saved(self, kind: int, counts: Counted) -> IntArray:
