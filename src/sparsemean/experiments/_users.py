@@ -166,9 +166,10 @@ def users_of(
     stretches = [Table(Dense(taken([f"{name}{end}" for name in known])), as_names(known)) for end in ends if known]
     totals = np.stack([own[:, [at[pair[side]] for pair in ratios.values()]] for side in (0, 1)])
     totals[:, np.isnan(totals).any(axis=0)] = np.nan
+    called = rows.astype(object) if table.row_names is None else np.asarray(table.row_names, dtype=object)[rows]
     of_rows = {option: given.astype(object)[rows] for option, given in table.columns.items()}
     return Users(
-        own, tuple(chosen), arm[rows], tuple(arms), rows, table.row_names, tuple(stretches), tuple(ratios), totals,
+        own, tuple(chosen), arm[rows], tuple(arms), called, tuple(stretches), tuple(ratios), totals,
         of_rows.get("strata"), of_rows.get("pairs"), (*note, *said),
     )  # fmt: skip
 
