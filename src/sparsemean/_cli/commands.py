@@ -262,13 +262,14 @@ def _plan_experiment(
     echo("\n".join(aligned(TextTable((*headings, *days), rows))) + "\n")
     shared = f"; {metrics} metrics share the level" if metrics > 1 else ""
     print_sentence(
-        f"So many users an arm show a lift of {100 * lift:.3g} % with probability {power:g} ({arms} arms{shared}). "
-        "Certified: whatever so many of them, as bots, do."
+        f"These numbers of users an arm show a lift of {100 * lift:.3g} % with probability {power:g} ({arms} arms"
+        f"{shared}). Certified: whatever bots do that are this share of each arm."
     )
     if any("none" in row for row in rows):
         print_sentence(
-            "none: no number of users will do, for so many bots in each arm can move the metric by more than the lift, "
-            "a conversion by two percentage points for each percent. Plan without certificates, or for a larger lift."
+            "none: no number of users will do, for this share of bots in each arm can move the metric by more than the "
+            "lift, a conversion by two percentage points for each percent. Plan without certificates, or for a larger "
+            "lift."
         )
 
 

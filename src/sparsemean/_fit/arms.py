@@ -72,32 +72,27 @@ class Users:
 # What is compared: means without suspected bots, and distributions whatever these did.
 
 
-def moments(users: Users, group: IntArray, number: int) -> FloatArray:
-    """Return (groups, 3, metrics): how many values users of each group have, their mean and its squared error.
+def moments(users: Users, rows: IntArray) -> FloatArray:
+    """Return (3, arms, metrics): how many values some users of each arm have, their mean and its squared error.
 
-    A ratio of totals is the mean of R + (x − R·y)/ȳ with R = x̄/ȳ, up to terms of order 1/n (the delta method). Those of
-    no group have the ``number`` of groups.
+    A ratio of totals is the mean of R + (x − R·y)/ȳ with R = x̄/ȳ, up to terms of order 1/n (the delta method).
     """
+    import pandas as pd
 
-    def sums(x: FloatArray) -> FloatArray:
-        return np.asarray(np.bincount(group, x, minlength=number + 1)[:number], dtype=np.float64)
+    everyone = rows.size == users.arm.size
+    arm, values = users.arm[rows], users.values if everyone else np.take(users.values.T, rows, axis=1).T
 
     def of(x: FloatArray) -> FloatArray:
-        gaps = np.isnan(x) if np.isnan(x.sum()) else None
-        n, x = (every, x) if gaps is None else (sums(~gaps), np.where(gaps, 0.0, x))
-        mean = sums(x) / n
-        off = x - np.append(mean, 0.0)[group]
-        off = off if gaps is None else np.where(gaps, 0.0, off)
-        return np.stack((n, mean, sums(off * off) / (n - 1) / n))
+        found = pd.DataFrame(x).groupby(arm)
+        n = found.count()
+        return np.stack((n, found.mean(), found.var() / n))
 
-    found, every = [], sums(np.ones(group.size))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        for top, bottom in users.totals.transpose(2, 0, 1):
-            below = of(bottom)[1]
-            ratio = of(top)[1] / below
-            ratio, below = (np.append(each, np.nan)[group] for each in (ratio, below))
-            found.append(of(ratio + (top - ratio * bottom) / below))
-        return np.stack([*(of(x) for x in users.values.T), *found], axis=2)  # (3, groups, metrics)
+    if users.ratios:
+        top, bottom = users.totals[:, rows]
+        below = of(bottom)[1]
+        ratio = (of(top)[1] / below)[arm]
+        values = np.concatenate((values, ratio + (top - ratio * bottom) / below[arm]), axis=1)
+    return of(values)
 
 
 def compared(control: FloatArray, treatment: FloatArray, level: float, side: Side = Side.BOTH) -> pd.DataFrame:
@@ -127,10 +122,8 @@ def compared(control: FloatArray, treatment: FloatArray, level: float, side: Sid
 
 def effects_of(users: Users, rows: IntArray, level: float, side: Side = Side.BOTH) -> list[pd.DataFrame]:
     """Compare each arm of some users with the control, see `NUMBERS`."""
-    group = np.full(users.arm.size, len(users.arms))
-    group[rows] = users.arm[rows]
-    with np.errstate(invalid="ignore"):
-        control, *others = moments(users, group, len(users.arms)).transpose(1, 0, 2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        control, *others = moments(users, rows).transpose(1, 0, 2)
     frames = [compared(control, other, level, side) for other in others]
     for arm, frame in zip(users.arms[1:], frames, strict=True):
         frame.insert(0, "arm", arm)

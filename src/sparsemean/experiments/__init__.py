@@ -205,7 +205,7 @@ def _card(
     of_bots = np.bincount(users.arm[bots], minlength=len(users.arms)).tolist()
     sizes = {arm: (n, bad) for (arm, n), bad in zip(users.sizes.items(), of_bots, strict=True)}
     p_sizes, expected = arms.mismatch(users, shares)
-    least = max((bad / n for n, bad in sizes.values()), default=0.0)
+    least = max(bad / n for n, bad in sizes.values())
     counts = {share: n for share, n in if_bots.items() if share > least}
     headline = [words.of_sizes(users.sizes, expected.tolist(), p_sizes)] if p_sizes < MISMATCH else []
     for arm in users.arms[1:]:
@@ -213,9 +213,9 @@ def _card(
         headline += words.of_arm(own, arm, users.arms[0], bots=bots.size, error=error)
     headline += [*words.of_certificate(table, counts, bots.size), *words.of_bots_found(listed, table, sizes)]
     odd = [f"{pluralize(rows.size, 'user')} unusual in other ways ({kind}) kept" for kind, rows in unusual.items()]
-    days = None if users.day is None else arms.within(reduced, kept, users.day, "day", told, level)
-    if days is not None:
-        days = days.drop(columns=[*arms.HIDDEN], errors="ignore")
+    days = None
+    if users.day is not None:
+        days = arms.within(reduced, kept, users.day, "day", told, level).drop(columns=[*arms.HIDDEN], errors="ignore")
     suspects = _suspects(users, clumps, unusual, keep)
     notes = [*notes, *users.notes, *noted, *odd]
     return Scorecard(tuple(headline), table, listed, suspects, segments, days, tuple(notes), users.sizes, level)
@@ -478,14 +478,8 @@ class _Together:
         assert found.feature_names is not None
         if text := [name for name in (*self.columns, *parts) if name not in found.feature_names]:
             raise InputError("columns", "hold numbers", list_names(text))
-        told = users_of(
-            found,
-            control="control",
-            metrics=[*self.columns, *self.ratios],
-            ratios=self.ratios,
-            pre=EARLIER,
-            events=False,
-        )
+        named = [*self.columns, *self.ratios]
+        told = users_of(found, control="control", metrics=named, ratios=self.ratios, pre=EARLIER, events=False)
         card = _card(told, self.question, covers=self.covers, keep=self.keep)
         suspects = int((card.suspects["kind"] == "clump").sum())
         self.last = weakref.ref(control), weakref.ref(treatment), card.table, suspects
