@@ -278,6 +278,13 @@ def test_two_scripts_are_two_clumps() -> None:
     assert analyze(table, keep=[2]).clumps["kept"].tolist() == [False, True]
 
 
+def test_names_of_metrics_may_have_commas() -> None:
+    table, _ = visitors(np.random.default_rng(24), 4000, 60)
+    card = analyze(table.rename(columns={"search": "search, all", "click": "a, b, c"}))
+    assert card.clumps["users"].tolist() == [60]
+    assert "search,all" in card.clumps["metrics"][0]
+
+
 def test_a_handful_of_bots_is_seen_by_the_gap() -> None:
     table, bots = visitors(np.random.default_rng(11), 4000, 12)
     table.loc[bots, ["visits", "like", "help"]] = 300

@@ -29,7 +29,6 @@ from sparsemean.errors import InputError, MissingExtraError, visible
 if TYPE_CHECKING:
     from sparsemean._cli.benchmarks.timing import Row
     from sparsemean._cli.common_options import Progress
-    from sparsemean._fit.arms import Metric
     from sparsemean._util.plans import Plan
     from sparsemean.result import Estimate
     from sparsemean.studies.figures import Outcome
@@ -197,7 +196,9 @@ def experiment(file: Path, out: tuple[Path, ...], page: Path | None, quiet: bool
     "--min-effect", type=float, default=0.0, show_default=True,
     help="What a mean must exceed, in standard deviations; effects are beyond it.",
 )  # fmt: skip
-def plan_command(numbers: tuple[int, ...], two_groups: tuple[int, int] | None, **options: Any) -> None:
+def plan_command(
+    numbers: tuple[int, ...], two_groups: tuple[int, int] | None, lift: float | None, **options: Any
+) -> None:
     """Say what N rows of D features can show, before any data are seen.
 
     Of an experiment, say how many users show a lift: --baseline 5% --lift 4%
@@ -206,11 +207,11 @@ def plan_command(numbers: tuple[int, ...], two_groups: tuple[int, int] | None, *
     from sparsemean._fit.power import plan
     from sparsemean.result._report.summary import TextTable, aligned
 
-    asked = {name: options.pop(name) for name in ("lift", "baseline", "metric_file", "per_day", "arms", "metrics")}
-    if asked["lift"]:
+    asked = {name: options.pop(name) for name in ("baseline", "metric_file", "per_day", "arms", "metrics")}
+    if lift:
         if numbers or two_groups or (asked["baseline"] is None) == (asked["metric_file"] is None):
-            raise InputError("--lift", "come with one of --baseline and --metric-file, and no numbers", asked["lift"])
-        _plan_experiment(level=options["level"], power=options["power"], **asked)
+            raise InputError("--lift", "come with one of --baseline and --metric-file, and no numbers", lift)
+        _plan_experiment(lift, level=options["level"], power=options["power"], **asked)
         return
     wanted = "D alone" if two_groups else "N and D"
     if len(numbers) != (1 if two_groups else 2):
@@ -234,44 +235,42 @@ def plan_command(numbers: tuple[int, ...], two_groups: tuple[int, int] | None, *
 
 
 def _plan_experiment(
-    *, lift: float, baseline: float | None, metric_file: Path | None, per_day: int | None, arms: int, metrics: int,
+    lift: float, *, baseline: float | None, metric_file: Path | None, per_day: int | None, arms: int, metrics: int,
     level: float, power: float,
 ) -> None:  # fmt: skip
     """Print how many users, and days, show a lift of each metric if no user is a bot, and if some are."""
+    from sparsemean._data import open_file
+    from sparsemean._data.table import ReadOptions
     from sparsemean._fit.arms import Metric, users_to_find
     from sparsemean.result._report.summary import TextTable, aligned
 
-    found = {"conversion": Metric.of_share(baseline, lift)} if baseline else _metrics_of(metric_file, lift)
+    if metric_file is None:
+        found = {"conversion": Metric.of_share(baseline or 0.0, lift)}
+    else:
+        table = open_file(metric_file, ReadOptions(drop_text=True, drop_empty=True))
+        names = range(table.shape[1]) if table.feature_names is None else table.feature_names
+        found = {str(n): Metric.of_values(x, lift) for n, x in zip(names, table.values.T, strict=True)}
     error, rows = level / (max(metrics, 1) * (arms - 1)), []
     for name, metric in found.items():
         needed = [users_to_find(metric, share, error=error, power=power) for share in USUAL_SHARES]
         cells = ["none" if n == float("inf") else f"{n:,.0f}" for n in needed]
-        days = f"{max(1, -(-needed[0] * arms // per_day)):,.0f}" if per_day and needed[0] < float("inf") else "–"
-        rows.append((name, *cells, *([days] if per_day else [])))
+        if per_day:
+            cells.append(f"{max(1, -(-needed[0] * arms // per_day)):,.0f}" if needed[0] < float("inf") else "–")
+        rows.append((name, *cells))
     headings = ("users an arm", "no bots", *(f"certified at {share:.0%}" for share in USUAL_SHARES[1:]))
-    echo("\n".join(aligned(TextTable((*headings, *(["days, no bots"] if per_day else [])), rows))) + "\n")
+    days = ("days, no bots",) if per_day else ()
+    echo("\n".join(aligned(TextTable((*headings, *days), rows))) + "\n")
     shared = f"; {metrics} metrics share the level" if metrics > 1 else ""
     print_sentence(
-        f"So many users an arm show a lift of {100 * lift:.3g} % with probability {power:g} ({arms} arms{shared}). "
-        "Certified: whatever so many of them, as bots, do."
+        f"These numbers of users an arm show a lift of {100 * lift:.3g} % with probability {power:g} ({arms} arms"
+        f"{shared}). Certified: whatever bots do that are this share of each arm."
     )
     if any("none" in row for row in rows):
         print_sentence(
-            "none: no number of users will do, for so many bots in each arm can move the metric by more than the lift, "
-            "a conversion by two percentage points for each percent. Plan without certificates, or for a larger lift."
+            "none: no number of users will do, for this share of bots in each arm can move the metric by more than the "
+            "lift, a conversion by two percentage points for each percent. Plan without certificates, or for a larger "
+            "lift."
         )
-
-
-def _metrics_of(path: Path | None, lift: float) -> dict[str, Metric]:
-    """Return what is known of the metrics of a file."""
-    from sparsemean._data import open_file
-    from sparsemean._data.table import ReadOptions
-    from sparsemean._fit.arms import Metric
-
-    assert path is not None
-    table = open_file(path, ReadOptions(drop_text=True, drop_empty=True))
-    names = map(str, table.feature_names if table.feature_names is not None else range(table.shape[1]))
-    return {name: Metric.of_values(values, lift) for name, values in zip(names, table.values.T, strict=True)}
 
 
 USUAL_SHARES = (0.0, 0.01, 0.05)

@@ -25,9 +25,11 @@ if TYPE_CHECKING:
 
 NUMBERS = (
     "n_control", "n_treatment", "control", "treatment", "difference", "difference_low", "difference_high", "lift",
-    "lift_low", "lift_high",
+    "lift_low", "lift_high", "p_value", "_ratio", "_error", "_degrees",
 )  # fmt: skip
-"""Columns of a scorecard that are of one comparison."""
+"""What is known of one arm and one metric: the last three are of the logarithm of the ratio of means."""
+HIDDEN = NUMBERS[-3:]
+"""What no table shows."""
 FEWEST = 20
 """Users of each arm without whom there is nothing to compare."""
 USUAL = (0.01, 0.05)
@@ -45,9 +47,8 @@ class Users:
     arm: IntArray
     """Numbers among ``arms``, of which the first is the control."""
     arms: tuple[str, ...]
-    row: IntArray
-    """Where each of them is in the table, and what ``called`` there."""
-    called: Labels | None = None
+    called: Labels
+    """Their names, or the numbers of their rows."""
     before: tuple[Table, ...] = ()
     """Of one stretch of time before, or of an earlier and a later one."""
     ratios: tuple[str, ...] = ()
@@ -62,11 +63,6 @@ class Users:
         """Names of metrics and ratios."""
         return (*self.names, *self.ratios)
 
-    def names_of(self, users: IntArray) -> list[object]:
-        """Return what some of them are called, or the numbers of their rows."""
-        rows = self.row[users]
-        return list(rows if self.called is None else self.called[rows])
-
     @property
     def sizes(self) -> dict[str, int]:
         """Users of each arm."""
@@ -76,51 +72,32 @@ class Users:
 # What is compared: means without suspected bots, and distributions whatever these did.
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Effect:
-    """One arm against the control, a number for each metric."""
+def moments(users: Users, rows: IntArray) -> FloatArray:
+    """Return (3, arms, metrics): how many values some users of each arm have, their mean and its squared error.
 
-    n: FloatArray
-    mean: FloatArray
-    difference: FloatArray
-    """The difference of means and both ends of its interval."""
-    lift: FloatArray
-    """The same of the relative difference, from the interval of the logarithm of the ratio; in percent."""
-    p: FloatArray
-    log_ratio: FloatArray
-    """The logarithm of the ratio, its standard error and degrees of freedom."""
-
-
-def moments(users: Users, group: IntArray, number: int) -> FloatArray:
-    """Return (groups, 3, metrics): how many values users of each group have, their mean and its squared error.
-
-    A ratio of totals is the mean of R + (x − R·y)/ȳ with R = x̄/ȳ, up to terms of order 1/n (the delta method). Those of
-    no group have the ``number`` of groups.
+    A ratio of totals is the mean of R + (x − R·y)/ȳ with R = x̄/ȳ, up to terms of order 1/n (the delta method).
     """
+    import pandas as pd
 
-    def sums(x: FloatArray) -> FloatArray:
-        return np.asarray(np.bincount(group, x, minlength=number + 1)[:number], dtype=np.float64)
+    everyone = rows.size == users.arm.size
+    arm, values = users.arm[rows], users.values if everyone else np.take(users.values.T, rows, axis=1).T
 
     def of(x: FloatArray) -> FloatArray:
-        gaps = np.isnan(x) if np.isnan(x.sum()) else None
-        n, x = (every, x) if gaps is None else (sums(~gaps), np.where(gaps, 0.0, x))
-        mean = sums(x) / n
-        off = x - np.append(mean, 0.0)[group]
-        off = off if gaps is None else np.where(gaps, 0.0, off)
-        return np.stack((n, mean, sums(off * off) / (n - 1) / n))
+        found = pd.DataFrame(x).groupby(arm)
+        n = found.count()
+        return np.stack((n, found.mean(), found.var() / n))
 
-    found, every = [], sums(np.ones(group.size))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        for top, bottom in users.totals.transpose(2, 0, 1):
-            below = of(bottom)[1]
-            ratio = of(top)[1] / below
-            ratio, below = (np.append(each, np.nan)[group] for each in (ratio, below))
-            found.append(of(ratio + (top - ratio * bottom) / below))
-        return np.stack([*(of(x) for x in users.values.T), *found], axis=2)  # (3, groups, metrics)
+    if users.ratios:
+        top, bottom = users.totals[:, rows]
+        below = of(bottom)[1]
+        ratio = (of(top)[1] / below)[arm]
+        values = np.concatenate((values, ratio + (top - ratio * bottom) / below[arm]), axis=1)
+    return of(values)
 
 
-def compared(control: FloatArray, treatment: FloatArray, level: float, side: Side = Side.BOTH) -> Effect:
-    """Compare means by Welch's test, and their ratio by its logarithm."""
+def compared(control: FloatArray, treatment: FloatArray, level: float, side: Side = Side.BOTH) -> pd.DataFrame:
+    """Compare means by Welch's test, and their ratio by its logarithm: a row for each metric; lifts are in percent."""
+    import pandas as pd
     from scipy.special import stdtr, stdtrit
 
     n, mean, squares = np.stack((control, treatment)).transpose(1, 0, 2)
@@ -136,27 +113,29 @@ def compared(control: FloatArray, treatment: FloatArray, level: float, side: Sid
         half, half_ratio = stdtrit(own, tail) * error, stdtrit(of_ratio, tail) * wide
         p = side.pick(2 * stdtr(own, -np.abs(t)), stdtr(own, -t), stdtr(own, t))
         ends = np.expm1(side.interval(ratio - half_ratio, ratio + half_ratio))
-    return Effect(
-        n, mean, np.stack((gap, *side.interval(gap - half, gap + half))),
-        np.stack((lift(mean[1], mean[0]), *(100 * np.where(np.isnan(ratio), np.nan, ends)))),
-        np.where(error > 0, p, 1.0), np.stack((ratio, wide, of_ratio)),
+    columns = (
+        *n, *mean, gap, *side.interval(gap - half, gap + half), lift(mean[1], mean[0]),
+        *(100 * np.where(np.isnan(ratio), np.nan, ends)), np.where(error > 0, p, 1.0), ratio, wide, of_ratio,
     )  # fmt: skip
+    return pd.DataFrame(dict(zip(NUMBERS, columns, strict=True))).astype({"n_control": int, "n_treatment": int})
 
 
-def effects_of(users: Users, rows: IntArray, level: float, side: Side = Side.BOTH) -> list[Effect]:
-    """Compare each arm of some users with the control."""
-    group = np.full(users.arm.size, len(users.arms))
-    group[rows] = users.arm[rows]
-    with np.errstate(invalid="ignore"):
-        control, *others = moments(users, group, len(users.arms)).transpose(1, 0, 2)
-    return [compared(control, other, level, side) for other in others]
+def effects_of(users: Users, rows: IntArray, level: float, side: Side = Side.BOTH) -> list[pd.DataFrame]:
+    """Compare each arm of some users with the control, see `NUMBERS`."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        control, *others = moments(users, rows).transpose(1, 0, 2)
+    frames = [compared(control, other, level, side) for other in others]
+    for arm, frame in zip(users.arms[1:], frames, strict=True):
+        frame.insert(0, "arm", arm)
+        frame.insert(1, "metric", users.metrics)
+    return frames
 
 
-def crossing(effect: Effect, at: int, bound: float, level: float) -> tuple[float, str]:
+def crossing(line: pd.Series[float], bound: float, level: float) -> tuple[float, str]:
     """Test that a lift does not cross a bound, on the side of the bound; and say what is known of it."""
     from scipy.special import stdtr
 
-    (ratio, wide, degrees), sign = effect.log_ratio[:, at], 1.0 if bound > 0 else -1.0
+    (ratio, wide, degrees), sign = line[["_ratio", "_error", "_degrees"]], 1.0 if bound > 0 else -1.0
     p = float(stdtr(degrees, -sign * (np.log1p(bound) - ratio) / wide)) if wide > 0 else 1.0
     return (p, "held") if p <= level else (p, "broken" if p >= 1 - level and wide > 0 else "unclear")
 
@@ -192,23 +171,13 @@ def shared(p: FloatArray, primary: Flags, share: float) -> FloatArray:
     return out
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Certificates:
-    """What holds whatever suspected bots did, by ranks: arrays over arms and metrics."""
-
-    sign: FloatArray
-    """1 and −1 where an arm has certainly more or less than the control, else 0."""
-    p: FloatArray
-    survives: FloatArray
-    if_bots: dict[float, int]
-    """How many are certified where such a share of each arm were bots."""
-
-
 def certificates(
     users: Users, bots: IntArray, *, question: Question, primary: Flags, tested: Flags, share: float, n_jobs: int | None
-) -> Certificates:
+) -> tuple[FloatArray, dict[float, int]]:
     """Compare whole distributions of all users, as many bots of each arm allowed for as were found, or as were named.
 
+    Of all arms and metrics it is the sign that is certain, or 0, the p-value, and the share of bots up to which it
+    holds; and how many are certain where some shares of each arm were bots.
     Bots move the ratio of all users, and with it every user's residual: ratios are certified where there are none.
     """
     sizes, bad = (np.bincount(users.arm[those], minlength=len(users.arms)) for those in (slice(None), bots))
@@ -248,7 +217,7 @@ def certificates(
 
     named = question.shares and [bad_rows(int(n), question.shares[k > 0]) for k, n in enumerate(sizes)]
     told = decided(named or np.minimum(bad, (MOST_ALLOWED * sizes).astype(np.intp)).tolist())
-    return Certificates(told[0], told[1], told[2], {s: int(np.count_nonzero(decided(at_share(s))[0])) for s in USUAL})
+    return told, {share: int(np.count_nonzero(decided(at_share(share))[0])) for share in USUAL}
 
 
 def less_earlier(users: Users, kept: IntArray) -> tuple[Users, list[str]]:
@@ -302,15 +271,14 @@ class Metric(NamedTuple):
     """The difference of means, and the variances of both arms, added up."""
     variance: float
     moved: float
-    """What ranks see of it, their variance, and by how much each share of bots in both arms moves that."""
+    """What ranks see of it, and their variance."""
     rank_variance: float
-    slack: float
 
     @classmethod
     def of_share(cls, share: float, lift: float) -> Metric:
         """Return that of a conversion: bots in one arm all convert, or none of those in the other."""
         gap, spread = share * lift, share * (1 - share) + share * (1 + lift) * (1 - share * (1 + lift))
-        return cls(gap, spread, gap, spread, 2.0)
+        return cls(gap, spread, gap, spread)
 
     @classmethod
     def of_values(cls, values: FloatArray, lift: float) -> Metric:
@@ -324,41 +292,31 @@ class Metric(NamedTuple):
         larger = [np.searchsorted(x, lifted + more, side) for more in (0, 1) for side in ("left", "right")]
         won = ((1 - up) * (larger[0] + larger[1]) + up * (larger[2] + larger[3])).mean() / (2 * x.size)
         ties = (np.unique(x, return_counts=True)[1] / x.size) ** 3
-        return cls(x.mean() * lift, 2 * x.var(), won - 0.5, (1 - ties.sum()) / 6, 2.0)
+        return cls(x.mean() * lift, 2 * x.var(), won - 0.5, (1 - ties.sum()) / 6)
 
 
 def users_to_find(metric: Metric, bots: float, *, error: float, power: float) -> float:
     """Return how many users an arm show a lift: by means if there are no bots, else by ranks whatever these do.
 
-    Ranks lose ``slack`` times the share of bots, so that infinitely many users do not show what is smaller.
+    Bots in both arms move what ranks see by twice their share: infinitely many users do not show what is smaller.
     """
     from scipy.special import ndtri
 
     z = float(ndtri(1 - error / 2) + ndtri(power))
     gap, variance = (metric.moved, metric.rank_variance) if bots else (metric.gap, metric.variance)
-    room = abs(gap) - metric.slack * bots
+    room = abs(gap) - 2 * bots
     return float(np.ceil(z**2 * variance / room**2)) if room > 0 else np.inf
 
 
 # As tables.
 
 
-def words_of(effect: Effect, moved: Flags, min_effect: float | None) -> Labels:
+def words_of(effect: pd.DataFrame, moved: Flags, min_effect: float | None) -> Labels:
     """Return a word for each metric: flat where the whole interval of the lift is within what matters."""
-    words = np.where(moved, np.where(effect.difference[0] > 0, "up", "down"), "unclear").astype(object)
+    words = np.where(moved, np.where(effect["difference"] > 0, "up", "down"), "unclear").astype(object)
     if min_effect is not None:
-        words[np.abs(effect.lift[1:]).max(axis=0) <= 100 * min_effect] = "flat"
+        words[effect[["lift_low", "lift_high"]].abs().max(axis=1, skipna=False) <= 100 * min_effect] = "flat"
     return words
-
-
-def frame_of(users: Users, effect: Effect, k: int) -> pd.DataFrame:
-    """Return a line for each metric of one arm."""
-    import pandas as pd
-
-    parts = (effect.n, effect.mean, effect.difference, effect.lift)
-    numbers = dict(zip(NUMBERS, np.concatenate(parts), strict=True))
-    frame = pd.DataFrame({"arm": users.arms[k + 1], "metric": users.metrics, **numbers})
-    return frame.astype({"n_control": int, "n_treatment": int})
 
 
 def within(users: Users, rows: IntArray, labels: Labels, name: str, told: Sequence[str], level: float) -> pd.DataFrame:
@@ -369,15 +327,13 @@ def within(users: Users, rows: IntArray, labels: Labels, name: str, told: Sequen
     for label in sorted({label for label in labels[rows].tolist() if not is_missing(label)}, key=str):
         own = rows[labels[rows] == label]
         if (np.bincount(users.arm[own], minlength=len(users.arms)) >= FEWEST).all():
-            for k, effect in enumerate(effects_of(users, own, level)):
-                frame = frame_of(users, effect, k).assign(p_value=effect.p, _ratio=effect.log_ratio[0])
-                frame.insert(0, name, str(label))
-                frames.append(frame.assign(_error=effect.log_ratio[1])[frame["metric"].isin(told)])
+            frame = pd.concat(effects_of(users, own, level))
+            frame.insert(0, name, str(label))
+            frames.append(frame[frame["metric"].isin(told)])
     found = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
     if len(found):
         found["p_adjusted"] = holm(found["p_value"].to_numpy())
-        moved = np.where(found["difference"] > 0, "up", "down")
-        found["verdict"] = np.where(found["p_adjusted"] <= level, moved, "unclear")
+        found["verdict"] = words_of(found, (found["p_adjusted"] <= level).to_numpy(), None)
     return found
 
 
@@ -401,4 +357,4 @@ def by_segment(
     said = (
         f"lifts differ between segments: {list_names(differ)}" if differ else "no lift clearly differs between segments"
     )
-    return found.drop(columns=["_ratio", "_error"]), [said]
+    return found.drop(columns=[*HIDDEN]), [said]

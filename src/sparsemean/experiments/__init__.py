@@ -175,28 +175,27 @@ def _card(
     reduced, noted = arms.less_earlier(users, kept)
     effects = arms.effects_of(reduced, kept, covers or level, question.side)
     with_bots = arms.effects_of(users, everyone, level) if bots.size else effects
-    p = np.stack([each.p for each in effects])
+    p = np.stack([each["p_value"] for each in effects])
     tested, primary = roles != "guardrail", roles == "primary"
     p_adjusted = p.copy()
     p_adjusted[:, tested] = arms.shared(p[:, tested], primary[tested], share)
-    sure = arms.certificates(
+    (signs, p_certified, survives), if_bots = arms.certificates(
         reduced, bots, question=question, primary=primary, tested=tested, share=share, n_jobs=n_jobs
     )
     frames = []
     for k, (effect, naive) in enumerate(zip(effects, with_bots, strict=True)):
         said = arms.words_of(effect, p_adjusted[k] <= level, min_effect)
         for at in np.flatnonzero(~tested).tolist():
-            p[k, at], said[at] = arms.crossing(effect, at, bounds[names[at]], level)
+            p[k, at], said[at] = arms.crossing(effect.iloc[at], bounds[names[at]], level)
             p_adjusted[k, at] = p[k, at]
-        certified = np.select([sure.sign[k] > 0, sure.sign[k] < 0], ["up", "down"], "")
+        certified = np.select([signs[k] > 0, signs[k] < 0], ["up", "down"], "")
         moved = np.isin(said, ("up", "down"))
         said[moved & (said != certified)] += "*"
         order = np.lexsort((p[k], [WORDS.index(word.rstrip("*")) for word in said], [ROLES.index(r) for r in roles]))
-        frame = arms.frame_of(users, effect, k)
-        frame.insert(2, "role", roles)
-        frame = frame.assign(
-            p_value=p[k], p_adjusted=p_adjusted[k], verdict=said, certified=certified, p_certified=sure.p[k],
-            survives=sure.survives[k], lift_with_bots=naive.lift[0],
+        effect.insert(2, "role", roles)
+        frame = effect.drop(columns=[*arms.HIDDEN]).assign(
+            p_value=p[k], p_adjusted=p_adjusted[k], verdict=said, certified=certified, p_certified=p_certified[k],
+            survives=survives[k], lift_with_bots=naive["lift"],
         )  # fmt: skip
         frames.append(frame.iloc[order])
     table = pd.concat(frames, ignore_index=True)
@@ -206,15 +205,17 @@ def _card(
     of_bots = np.bincount(users.arm[bots], minlength=len(users.arms)).tolist()
     sizes = {arm: (n, bad) for (arm, n), bad in zip(users.sizes.items(), of_bots, strict=True)}
     p_sizes, expected = arms.mismatch(users, shares)
-    least = max((bad / n for n, bad in sizes.values()), default=0.0)
-    counts = {share: n for share, n in sure.if_bots.items() if share > least}
+    least = max(bad / n for n, bad in sizes.values())
+    counts = {share: n for share, n in if_bots.items() if share > least}
     headline = [words.of_sizes(users.sizes, expected.tolist(), p_sizes)] if p_sizes < MISMATCH else []
     for arm in users.arms[1:]:
         own, error = table[table["arm"] == arm], level / max(1, p[:, tested].size)
         headline += words.of_arm(own, arm, users.arms[0], bots=bots.size, error=error)
     headline += [*words.of_certificate(table, counts, bots.size), *words.of_bots_found(listed, table, sizes)]
     odd = [f"{pluralize(rows.size, 'user')} unusual in other ways ({kind}) kept" for kind, rows in unusual.items()]
-    days = None if users.day is None else arms.within(reduced, kept, users.day, "day", told, level)
+    days = None
+    if users.day is not None:
+        days = arms.within(reduced, kept, users.day, "day", told, level).drop(columns=[*arms.HIDDEN], errors="ignore")
     suspects = _suspects(users, clumps, unusual, keep)
     notes = [*notes, *users.notes, *noted, *odd]
     return Scorecard(tuple(headline), table, listed, suspects, segments, days, tuple(notes), users.sizes, level)
@@ -233,9 +234,9 @@ def _clumps(users: Users, clumps: Sequence[Clump], keep: Sequence[int]) -> pd.Da
         own = {f"in {arm}": n for arm, n in zip(users.arms, by_arm, strict=True)}
         lines.append({
             "clump": k, "users": clump.users.size, **own,
-            "metrics": ", ".join(users.names[j] for j in clump.metrics), "do": ", ".join(map(words.number, do)),
-            "others": ", ".join(map(words.number, usual)), "kept": k in keep,
-            "names": list_names(users.names_of(clump.users)),
+            "metrics": ", ".join(users.names[j].replace(", ", ",") for j in clump.metrics),
+            "do": ", ".join(map(words.number, do)), "others": ", ".join(map(words.number, usual)), "kept": k in keep,
+            "names": list_names(users.called[clump.users]),
         })  # fmt: skip
     return pd.DataFrame(lines)
 
@@ -251,7 +252,7 @@ def _suspects(
     rows = np.concatenate([np.empty(0, dtype=np.intp), *(own for own, *_ in parts)])
     sizes = [own.size for own, *_ in parts]
     return pd.DataFrame({
-        "user": users.names_of(rows), "arm": np.array(users.arms, dtype=object)[users.arm[rows]],
+        "user": list(users.called[rows]), "arm": np.array(users.arms, dtype=object)[users.arm[rows]],
         "clump": np.repeat([k for _, k, _ in parts], sizes).astype(int),
         "kind": np.repeat(np.array([kind for *_, kind in parts], dtype=object), sizes),
     })  # fmt: skip
@@ -477,14 +478,8 @@ class _Together:
         assert found.feature_names is not None
         if text := [name for name in (*self.columns, *parts) if name not in found.feature_names]:
             raise InputError("columns", "hold numbers", list_names(text))
-        told = users_of(
-            found,
-            control="control",
-            metrics=[*self.columns, *self.ratios],
-            ratios=self.ratios,
-            pre=EARLIER,
-            events=False,
-        )
+        named = [*self.columns, *self.ratios]
+        told = users_of(found, control="control", metrics=named, ratios=self.ratios, pre=EARLIER, events=False)
         card = _card(told, self.question, covers=self.covers, keep=self.keep)
         suspects = int((card.suspects["kind"] == "clump").sum())
         self.last = weakref.ref(control), weakref.ref(treatment), card.table, suspects

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+Line: TypeAlias = Mapping[Hashable, Any]
+"""A row of a table."""
 FORMAT = "sparsemean.scorecard/1"
 SHOWN = 20
 """Metrics that are printed for each arm."""
@@ -90,7 +92,7 @@ class Scorecard:
 
     def _repr_html_(self) -> str:
         said = (f"<p><strong>{escape(visible(line))}</strong></p>" for line in self.headline)
-        tables = (f"<p>{escape(title)}</p>{as_html(self._frame(own))}" for title, own in self._tables())
+        tables = (f"<p>{escape(title)}</p>{as_html(shown)}" for title, _, shown in self._tables())
         below = "<br>".join(escape(visible(line)) for line in self._below())
         return f"<div>{''.join(said)}{''.join(tables)}<p>{below}</p></div>"
 
@@ -99,77 +101,43 @@ class Scorecard:
         """The arm that others are compared with."""
         return next(iter(self.arms))
 
-    def _tables(self) -> list[tuple[str, pd.DataFrame]]:
-        """Return the lines of each arm under its title, then those of segments and days."""
-        names = [visible(f"{arm} against {self.control}") for arm in list(self.arms)[1:]]
-        out = [
-            (name, self.table[self.table["arm"] == arm]) for name, arm in zip(names, list(self.arms)[1:], strict=True)
-        ]
-        more = ((self.segments, "By segment"), (self.days, "By day"))
-        return out + [(title, frame) for frame, title in more if frame is not None and len(frame)]
+    def _tables(self) -> list[tuple[str, pd.DataFrame, pd.DataFrame]]:
+        """Return what is shown of each arm, of segments and of days: title, lines, and these lines as text."""
+        parts = [(f"{arm} against {self.control}", own) for arm, own in self.table.groupby("arm", sort=False)]
+        more = (("By segment", self.segments), ("By day", self.days))
+        parts += [(title, own) for title, own in more if own is not None and len(own)]
+        return [(visible(title), own, self._as_text(own)) for title, own in parts]
 
-    def _frame(self, own: pd.DataFrame) -> pd.DataFrame:
-        """Return lines of the table as they are shown."""
+    def _as_text(self, own: pd.DataFrame) -> pd.DataFrame:
+        """Return lines of a table as terminal, notebook, page and Markdown show them."""
         import pandas as pd
 
-        first = [name for name in ("segment", "day") if name in own]
-        lines = [{**{name: str(row[name]) for name in first}, **self.cells(row)} for row in own.to_dict("records")]
-        shown = pd.DataFrame(lines)
-        if len(own) and own["arm"].nunique() == 1:
-            shown = shown.rename(columns={"treatment": visible(own["arm"].iloc[0])})
-        return shown.rename(
-            columns={
-                "control": visible(self.control),
-                "lift": "lift, %",
-                "interval": self._covers,
-                "certified": "certified to",
-            }
-        )
-
-    @property
-    def _covers(self) -> str:
-        return f"{100 * (1 - self.level):g} % interval"
-
-    def cells(self, row: Mapping[Hashable, object]) -> dict[str, str]:
-        """Return the cells of a line of the table, as text.
-
-        Parameters
-        ----------
-        row : mapping
-            A line of `table`.
-
-        Returns
-        -------
-        dict of str
-            By column: metric, control, treatment, lift, interval, verdict and certified.
-        """
-        of = {str(name): value for name, value in row.items() if isinstance(value, (int, float))}
-        no_lift = np.isnan(of["lift_low"])  # which takes means above 0
-        kind, form = ("difference", number) if no_lift else ("lift", per_cent)
-        value, low, high = (form(of[f"{kind}{end}"]) for end in ("", "_low", "_high"))
-        word, certified = str(row["verdict"]), str(row.get("certified", ""))
-        holds = f"{100 * of['survives']:.2g} % bots" if certified else "–"
-        return {
-            **({"arm": visible(row["arm"])} if "segment" in row or "day" in row else {}),
-            "metric": visible(row["metric"]),
-            "control": number(of["control"]),
-            "treatment": number(of["treatment"]),
-            "lift": value + (DIFFERENCE if no_lift and value != "–" else ""),
-            "interval": "–" if low == high == "–" else f"{low} … {high}",
-            "verdict": word,
-            **({"certified": holds if word == certified or not certified else f"{certified}, {holds}"}
-               if "certified" in row else {}),
-        }  # fmt: skip
+        first = [name for name in ("segment", "day", "arm", "metric") if name in own]
+        first = [name for name in first if name != "arm" or len(first) > 2]
+        lines = []
+        for row in own.to_dict("records"):
+            no_lift = np.isnan(row["lift_low"])  # which takes means above 0
+            kind, form = ("difference", number) if no_lift else ("lift", per_cent)
+            value, low, high = (form(row[f"{kind}{end}"]) for end in ("", "_low", "_high"))
+            shown = {name: visible(row[name]) for name in first}
+            shown |= {name: number(row[name]) for name in ("control", "treatment")}
+            shown["lift, %"] = value + (DIFFERENCE if no_lift and value != "–" else "")
+            shown[f"{100 * (1 - self.level):g} % interval"] = "–" if low == high == "–" else f"{low} … {high}"
+            shown["verdict"] = row["verdict"]
+            if "certified" in row:
+                word, holds = row["certified"], f"{100 * row['survives']:.2g} % bots"
+                certified = holds if word == row["verdict"] else f"{word}, {holds}"
+                shown["certified to"] = certified if word else "–"
+            lines.append(shown)
+        arms = {"treatment": visible(own["arm"].iloc[0])} if own["arm"].nunique() == 1 else {}
+        return pd.DataFrame(lines).rename(columns={"control": visible(self.control), **arms})
 
     def _lines(self) -> list[str]:
         out: list[str] = []
-        for title, own in self._tables():
-            shown = self._frame(own.head(SHOWN))
-            name = "segment" if "segment" in shown else "day" if "day" in shown else "metric"
-            columns = [name, *(column for column in shown if column not in (name, "role"))]
-            rows = [tuple(row) for row in shown[columns].itertuples(index=False)]
-            several = len(self.arms) > 2 or name != "metric"
-            text = aligned(TextTable(tuple(map(str, columns)), rows))
+        for title, own, shown in self._tables():
+            several = len(self.arms) > 2 or shown.columns[0] != "metric"
+            rows = list(shown.head(SHOWN).itertuples(index=False, name=None))
+            text = aligned(TextTable(tuple(shown.columns), rows))
             out += ["", *([title] if several else []), *(line.rstrip() for line in text)]
             out += [f"… and {len(own) - SHOWN:,} more in table"] if len(own) > SHOWN else []
         return out
@@ -187,8 +155,7 @@ class Scorecard:
             return str(text).replace("|", "\\|").replace("\n", " ")
 
         lines = [f"**{cell(visible(self.headline[0]))}**", *(f"- {cell(visible(x))}" for x in self.headline[1:])]
-        for title, own in self._tables():
-            shown = self._frame(own)
+        for title, _, shown in self._tables():
             heads = [f"| {' | '.join(map(cell, shown.columns))} |", "|---" + "|---:" * (shown.shape[1] - 1) + "|"]
             rows = [f"| {' | '.join(map(cell, row))} |" for row in shown.itertuples(index=False)]
             lines += ["", f"**{cell(title)}**", "", *heads, *rows]
@@ -196,15 +163,12 @@ class Scorecard:
 
     def to_dict(self) -> dict[str, object]:
         """Return all of it as JSON takes it, by `schema`; a number that is missing is None."""
-
-        def lines(frame: pd.DataFrame | None) -> object:
-            return None if frame is None else json.loads(frame.to_json(orient="records", double_precision=15))
-
+        frames = {name: getattr(self, name) for name in ("table", "clumps", "suspects", "segments", "days")}
+        lines = {name: None if frame is None else json.loads(frame.to_json(orient="records", double_precision=15))
+                 for name, frame in frames.items()}  # fmt: skip
         return {
             "format": FORMAT, "version": __version__, "headline": list(self.headline), "control": self.control,
-            "arms": self.arms, "level": self.level, "table": lines(self.table), "clumps": lines(self.clumps),
-            "suspects": lines(self.suspects), "segments": lines(self.segments), "days": lines(self.days),
-            "notes": list(self.notes),
+            "arms": self.arms, "level": self.level, **lines, "notes": list(self.notes),
         }  # fmt: skip
 
     @staticmethod
@@ -221,7 +185,7 @@ class Scorecard:
         title : str
             Its heading.
         """
-        tables = [(name, self._frame(own), self._bars(own)) for name, own in self._tables()]
+        tables = [(name, shown, self._bars(own)) for name, own, shown in self._tables()]
         return page.environment().get_template("scorecard.html").render(
             card=self, title=title, now=datetime.now(UTC), version=__version__, tables=tables, below=self._below(),
             clumps=self.clumps.to_dict("records"), style=(page.HERE / "style.css").read_text(encoding="utf-8"),
@@ -344,16 +308,10 @@ def of_arm(table: pd.DataFrame, arm: str, control: str, *, bots: int, error: flo
     left_out = f", without {pluralize(bots, 'suspected bot')}" if bots else ""
     lines = []
     if k:
-        lines.append(
-            f"{k:,} of {pluralize(d, 'metric')} {'differs' if k == 1 else 'differ'} {between} ({', '.join(counts)})"
-            f"{left_out}."
-        )
-        told = [
-            f"{side.capitalize()}: {list_names([_with_lift(row) for row in own.to_dict('records')], NAMED)}."
-            for side, own in sides.items()
-            if len(own)
-        ]
-        lines.append(" ".join(told))
+        differ = "differs" if k == 1 else "differ"
+        lines.append(f"{k:,} of {pluralize(d, 'metric')} {differ} {between} ({', '.join(counts)}){left_out}.")
+        told = {side: [_with_lift(row) for row in own.to_dict("records")] for side, own in sides.items() if len(own)}
+        lines.append(" ".join(f"{side.capitalize()}: {list_names(lifts, NAMED)}." for side, lifts in told.items()))
     elif d:
         best = tested.iloc[int(tested["p_value"].argmin())]
         lines.append(
@@ -367,25 +325,24 @@ def of_arm(table: pd.DataFrame, arm: str, control: str, *, bots: int, error: flo
             )
     primary = table[table["role"] == "primary"]
     if len(primary):
-        told = [f"{row['metric']} is {row['verdict']} ({_interval(row)})" for row in primary.to_dict("records")]
-        lines.insert(0, f"Primary, {arm} against {control}: {list_names(told)}.")
+        columns = primary[["metric", "verdict", "lift", "lift_low", "lift_high"]]
+        verdicts = [
+            "{} is {} ({} %, {} … {})".format(*own[:2], *map(per_cent, own[2:]))
+            for own in columns.itertuples(index=False, name=None)
+        ]
+        lines.insert(0, f"Primary, {arm} against {control}: {list_names(verdicts)}.")
     guards = table[table["role"] == "guardrail"]
     if len(guards):
         by_word = {word: guards[guards["verdict"] == word]["metric"].tolist() for word in ("broken", "unclear", "held")}
-        told = [f"{word}: {list_names(names)}" for word, names in by_word.items() if names]
-        lines.append(f"Guardrails {'; '.join(told)}.")
-    return [f"{line[0].upper()}{line[1:]}" for line in lines]
+        guarded = [f"{word}: {list_names(names)}" for word, names in by_word.items() if names]
+        lines.append(f"Guardrails {'; '.join(guarded)}.")
+    return lines
 
 
-def _with_lift(row: Mapping[Hashable, object]) -> str:
-    lift, gap = float(str(row["lift"])) if str(row["lift_low"]) != "nan" else np.nan, float(str(row["difference"]))
-    star = "*" if str(row["verdict"]).endswith("*") else ""
-    return f"{row['metric']}{star} {f'{gap:+.3g}' if np.isnan(lift) else f'{per_cent(lift)} %'}"
-
-
-def _interval(row: Mapping[Hashable, object]) -> str:
-    lift, low, high = (float(str(row[name])) for name in ("lift", "lift_low", "lift_high"))
-    return f"{per_cent(lift)} %, {per_cent(low)} … {per_cent(high)}"
+def _with_lift(row: Line) -> str:
+    star = "*" if row["verdict"].endswith("*") else ""
+    gap = f"{row['difference']:+.3g}" if np.isnan(row["lift_low"]) else f"{per_cent(row['lift'])} %"
+    return f"{row['metric']}{star} {gap}"
 
 
 def of_certificate(table: pd.DataFrame, if_bots: Mapping[float, int], bots: int) -> list[str]:
@@ -394,23 +351,22 @@ def of_certificate(table: pd.DataFrame, if_bots: Mapping[float, int], bots: int)
     moved = tested[tested["verdict"].str.startswith(("up", "down"))]
     k, sure = len(moved), int((~moved["verdict"].str.endswith("*")).sum())
     lines = []
-    if bots and k:
-        if sure:
-            which = "It holds" if k == 1 else "All of them hold" if sure == k else f"{sure:,} of the {k:,} hold"
-            lines.append(f"{which} whatever the suspected bots did (certified).")
-        else:
-            lines.append("This holds if the suspected bots are bots (*); whatever they did, nothing is certain.")
+    if bots and sure:
+        which = "It holds" if k == 1 else "All of them hold" if sure == k else f"{sure:,} of the {k:,} hold"
+        lines.append(f"{which} whatever the suspected bots did (certified).")
+    elif bots and k:
+        lines.append("This holds if the suspected bots are bots (*); whatever they did, nothing is certain.")
     elif not bots:
         lines.append(
             "This assumes that no user is a bot. None was detected; bots that behave like heavy users would not show."
         )
     only = tested[(tested["certified"] != "") & ~tested["verdict"].str.startswith(("up", "down"))]
     if len(only):
-        told = [f"{row['metric']} {row['certified']}" for row in only.to_dict("records")]
+        told = (only["metric"] + " " + only["certified"]).tolist()
         lines.append(f"Certified by ranks alone, where the mean is unclear: {list_names(told)}.")
     if sure:
-        left = {share: f"{n:,} certified" if n else "none" for share, n in if_bots.items()}
-        lines.append("   ".join(f"If {percent(share)} of each arm were bots: {n}." for share, n in left.items()))
+        left = [(percent(share), f"{n:,} certified" if n else "none") for share, n in if_bots.items()]
+        lines.append("   ".join(f"If {share} of each arm were bots: {n}." for share, n in left))
     return lines
 
 
@@ -436,12 +392,10 @@ def of_bots_found(clumps: pd.DataFrame, table: pd.DataFrame, sizes: Mapping[str,
     return lines
 
 
-def _of_clump(row: Mapping[Hashable, object]) -> str:
-    metrics, do, others = (str(row[name]).split(", ") for name in ("metrics", "do", "others"))
-    told = [f"{own} {name} (others {usual})" for name, own, usual in zip(metrics, do, others, strict=True)]
-    number_of = int(str(row["users"]))
-    many = "user with" if number_of == 1 else "users with"
+def _of_clump(row: Line) -> str:
+    each = zip(*(row[name].split(", ") for name in ("metrics", "do", "others")), strict=True)
+    told = [f"{own} {name} (others {usual})" for name, own, usual in each]
     return (
-        f"Clump {row['clump']}: {number_of:,} {many} about {list_names(told, 3)}: {row['names']}. If these are people, "
-        f"--keep {row['clump']} (keep=[{row['clump']}]) counts them."
+        f"Clump {row['clump']}: {pluralize(row['users'], 'user')} with about {list_names(told, 3)}: {row['names']}. If "
+        f"these are people, --keep {row['clump']} (keep=[{row['clump']}]) counts them."
     )

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -166,9 +166,10 @@ def users_of(
     stretches = [Table(Dense(taken([f"{name}{end}" for name in known])), as_names(known)) for end in ends if known]
     totals = np.stack([own[:, [at[pair[side]] for pair in ratios.values()]] for side in (0, 1)])
     totals[:, np.isnan(totals).any(axis=0)] = np.nan
+    called = rows.astype(object) if table.row_names is None else np.asarray(table.row_names, dtype=object)[rows]
     of_rows = {option: given.astype(object)[rows] for option, given in table.columns.items()}
     return Users(
-        own, tuple(chosen), arm[rows], tuple(arms), rows, table.row_names, tuple(stretches), tuple(ratios), totals,
+        own, tuple(chosen), arm[rows], tuple(arms), called, tuple(stretches), tuple(ratios), totals,
         of_rows.get("strata"), of_rows.get("pairs"), (*note, *said),
     )  # fmt: skip
 
@@ -215,6 +216,8 @@ def _arms(found: list[str], control: object) -> tuple[list[str], list[str]]:
 
 # Who looks like a bot.
 
+Window: TypeAlias = tuple[int, float, float]
+"""A metric, and from where to where its values clump."""
 SAMPLED = 50_000
 """Users among whom clumps are looked for; then all users are held against them."""
 BIN, WIDTHS = 0.05, (2, 4, 8, 16)
@@ -246,37 +249,23 @@ class Clump(NamedTuple):
     metrics: IntArray
 
 
-class Window(NamedTuple):
-    """Where the values of a metric clump."""
-
-    metric: int
-    low: float
-    high: float
-
-
 def logarithms(x: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Return logarithms of positive values; those that many share are spread evenly between their neighbours.
 
     Whole numbers, and amounts that were rounded, would leave bins empty beside full ones.
     """
+    import pandas as pd
+
     some = x[:: 1 + x.size // TIED_AMONG]
     if np.unique(some).size > HALF * some.size:
         return np.asarray(np.log(x))
-    value, at, count = _distinct(x)
+    at, value = pd.factorize(x, sort=True)
+    count = np.bincount(at)
     gap = np.diff(value, prepend=0.0, append=2 * value[-1]) / 2
     whole = np.minimum(gap, 0.5) if (value == np.rint(value)).all() else np.zeros_like(gap)
     wide = np.where(count >= CAPPED, np.stack((gap[:-1], gap[1:])), np.stack((whole[:-1], whole[1:])))
     low, high = np.log(value - wide[0]), np.log(value + wide[1])
     return np.asarray(low[at] + (high - low)[at] * rng.random(x.size))
-
-
-def _distinct(x: FloatArray) -> tuple[FloatArray, IntArray, IntArray]:
-    """Return the different values, which of them each is, and how often they occur; small whole numbers are counted."""
-    if x.max() > x.size or not (x == np.rint(x)).all():
-        return np.unique(x, return_inverse=True, return_counts=True)
-    count = np.bincount(x.astype(np.intp))
-    value = np.flatnonzero(count)
-    return value.astype(np.float64), (np.cumsum(count > 0) - 1)[x.astype(np.intp)], count[value]
 
 
 def window_of(x: FloatArray, error: float, rng: np.random.Generator) -> tuple[float, float] | None:
@@ -286,6 +275,7 @@ def window_of(x: FloatArray, error: float, rng: np.random.Generator) -> tuple[fl
     to a share `DIP` of the crowd. Were the outer one no fuller than `RISE` times that, the number of users in it,
     given both, would be binomial; ``error`` is shared by all pairs.
     """
+    import pandas as pd
     from scipy.special import bdtrc
 
     positive = x[x > 0]
@@ -326,7 +316,7 @@ def window_of(x: FloatArray, error: float, rng: np.random.Generator) -> tuple[fl
     start, end = below[-1] + 1 if below.size else 0, peak + above[0] - 1 if above.size else inside.size - 1
     low, high = np.exp(first + (crowd + np.array([start, end + width])) * BIN).tolist()
     within = top[(top >= low) & (top <= high)]
-    alike = within.size > 0 and _distinct(within)[2].max() > HALF * within.size
+    alike = within.size > 0 and np.bincount(pd.factorize(within)[0]).max() > HALF * within.size
     return None if within.size > min(LARGEST * x.size, HALF * positive.size) or alike else (low, high)
 
 
@@ -363,7 +353,7 @@ def find_clumps(values: FloatArray) -> tuple[list[Clump], dict[str, IntArray]]:
     caught, held = np.zeros(n, dtype=bool), np.zeros((0, n), dtype=bool)
     for _ in range(ROUNDS):  # looked for again among the users who are left
         ends = [window_of(np.ascontiguousarray(left[:, j]), ERROR / d, rng) for j in range(d)]
-        look = [Window(j, *both) for j, both in enumerate(ends) if both is not None]
+        look = [(j, *both) for j, both in enumerate(ends) if both is not None]
         seen, _ = _caught(left, look)
         if np.count_nonzero(seen) < LEAST:
             break
@@ -375,16 +365,14 @@ def find_clumps(values: FloatArray) -> tuple[list[Clump], dict[str, IntArray]]:
         away = values.T[columns].T  # a copy
         away -= medians(sample[:, columns])
         judged = score_rows(away, features=columns)
-    rest = [
-        row for row, kind in zip(judged.suspects, judged.kinds, strict=True) if kind == TOGETHER and not caught[row]
-    ]
-    for row, kind, why in zip(judged.suspects.tolist(), judged.kinds, judged.reasons, strict=True):
-        if caught[row] or (
-            kind == TOGETHER and len(rest) > FEW
-        ):  # many would clump: these have something else in common
-            continue
+    each = zip(judged.suspects.tolist(), judged.kinds, judged.reasons, strict=True)
+    left_over = [(row, kind, why) for row, kind, why in each if not caught[row]]
+    many = sum(kind == TOGETHER for _, kind, _ in left_over) > FEW  # they would clump: something else is common to them
+    for row, kind, why in left_over:
         if kind != TOGETHER:
             unusual.setdefault(kind, []).append(row)
+        elif many:
+            continue
         elif alike := next((users for users, metrics in clumps if 2 * len({*why} & {*metrics}) >= len(why)), None):
             alike.append(row)
         else:  # no rest of many
@@ -405,7 +393,8 @@ def _parted(users: IntArray, windows: Sequence[Window], held: Flags) -> list[tup
     near = shared >= HALF * np.maximum(1, np.minimum.outer(sizes, sizes))
     number, group = connected_components(csr_array(near), directed=False)
     home = np.stack([inside[group == each].sum(axis=0) for each in range(number)]).argmax(axis=0)
-    metrics: list[dict[int, None]] = [{} for _ in range(number)]
-    for window, each in zip(windows, group.tolist(), strict=True):
-        metrics[each][window.metric] = None
-    return [(users[home == each].tolist(), list(metrics[each])) for each in np.unique(home).tolist()]
+    own = np.array([metric for metric, *_ in windows])
+    return [
+        (users[home == each].tolist(), list(dict.fromkeys(own[group == each].tolist())))
+        for each in np.unique(home).tolist()
+    ]
