@@ -64,7 +64,7 @@ Kind = TypeVar("Kind", bound="Selector")
 def takes_parameters(kind: type[Kind]) -> type[Kind]:
     """Give an estimator the ``__init__`` that scikit-learn asks for: it keeps every parameter under its name."""
     made = dataclass(eq=False, repr=False)(kind)
-    for field in fields(made):  # type: ignore[arg-type]
+    for field in fields(made):
         delattr(made, field.name)  # defaults are those of __init__ alone
     return made
 
