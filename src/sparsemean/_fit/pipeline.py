@@ -187,8 +187,6 @@ def build_estimate(
     effects: GroupEffects | None = None,
     uncertified: Uncertified | None = None,
     sample: Sample = NO_MORE,
-    counts: Counts | None = None,
-    strength: FloatArray | None = None,
     **parts: Any,
 ) -> Estimate:
     """Put an estimate together, of one sample or of one contrast; ``values`` are means, intervals and what they are."""
@@ -204,8 +202,6 @@ def build_estimate(
             **(status or {}),
         ),
         located=Located(decision.support, *values, skewed, effects, uncertified),
-        counts=counts,
-        strength=strength,
         sample=replace(sample, feature_names=table.feature_names, theta=table.theta),
         source=table,
         **parts,
