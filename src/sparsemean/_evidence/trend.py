@@ -19,7 +19,7 @@ from sparsemean._data.source import Array, Source
 from sparsemean._kernels.rounding import snapped
 from sparsemean._kernels.signed_ranks import count_rising
 from sparsemean._stats.arrays import group_indices, medians
-from sparsemean._stats.decision import Allowed, OfRows, Rule, probabilities, rejected
+from sparsemean._stats.decision import Allowed, OfRows, Rule, halved, probabilities, rejected
 from sparsemean._stats.effects import CENTRE, PAIRS, beside_test
 from sparsemean._stats.group_ranks import LOG_2, critical_rank, distinct_ranks
 from sparsemean._stats.signed_ranks import REPEAT_SHARE
@@ -226,14 +226,8 @@ class TrendEvidence(OfRows):
         return probabilities(self.log_p(steps, at))
 
     def last(self, error: float, at: IntArray, above: IntArray | None = None) -> IntArray:
-        """Return the largest number of bad rows with p ≤ ``error``, by halving; −1 where there is none."""
-        low = np.full(at.size, -1) if above is None else above.copy()
-        high = np.full(at.size, self.n_rows // 2 - self.start)
-        while (moving := np.flatnonzero(low < high)).size:
-            middle = (low[moving] + high[moving] + 1) // 2
-            reached = self.along(middle, at[moving]) <= error
-            low[moving[reached]], high[moving[~reached]] = middle[reached], middle[~reached] - 1
-        return low
+        """Return the largest number of bad rows with p ≤ ``error``; −1 where there is none."""
+        return halved(self.along, error, at, above, self.n_rows // 2 - self.start)
 
     def beyond(self, allowed: Allowed) -> TrendEvidence:
         """Return what bounds p once further rows have been replaced."""

@@ -13,7 +13,6 @@ import numpy as np
 from sparsemean._data import as_table
 from sparsemean._data.source import Checksum
 from sparsemean._data.table import FileContext, Table, as_names
-from sparsemean._evidence import signed_ranks
 from sparsemean._evidence.counting.sketch import check_names
 from sparsemean._evidence.ranks import EACH, REST, Contrast
 from sparsemean._evidence.trend import Against
@@ -21,17 +20,13 @@ from sparsemean._fit import covariates, mean, messages
 from sparsemean._fit.data import FitData
 from sparsemean._fit.designs import alone_in
 from sparsemean._fit.from_sketch import as_counted
-from sparsemean._fit.one_sample import KINDS, Centres, slopes_of
-from sparsemean._fit.pipeline import signs_of_pairs
+from sparsemean._fit.one_sample import KINDS, Centres
 from sparsemean._fit.refinement import Refinement, check
-from sparsemean._fit.screening import ScreeningResult, refine_values
 from sparsemean._fit.two_sample import Design, compare, located
-from sparsemean._kernels import rounding
 from sparsemean._stats import path
 from sparsemean._stats.decision import Allowed, Decision, error_after_selection
-from sparsemean._stats.effects import CENTRE, MEANS, PAIRS, UNKNOWN, GroupEffects, effect_columns, group_effects, joined
+from sparsemean._stats.effects import CENTRE, UNKNOWN, GroupEffects, effect_columns, group_effects, joined
 from sparsemean._stats.planning import bad_pairs, bad_rows, check_shares, of_question
-from sparsemean._stats.row_scores import row_scores
 from sparsemean._util.checks import fraction_of_rows, pluralize, unit_name
 from sparsemean._util.plans import EACH_NAME, BadRows, Plan, Question, Shares
 from sparsemean._util.records import FloatArray, IntArray, Uncertified
@@ -295,26 +290,7 @@ def intervals_of(
         pieces = located(table, plan, *of, columns, test=test, error=error, known=known)
         return np.concatenate([found[:, 1:3] for *_, found in pieces])
     data = data or FitData.of(table, plan, seed=estimate.seed, units=estimate.units, against=against_of(estimate))
-    if data.against is not None:
-        return slopes_of(data, columns, error, bad=plan.bad_rows)[1:3].T
-    if estimate.mean_test is not None:
-        return mean.inverted(mean.unit_table(data), columns, test=estimate.mean_test, error=error, plan=plan)[1:].T
-
-    wanted = data.buckets.partition.wanted
-
-    def work(levels: list[FloatArray], which: IntArray) -> FloatArray:
-        return signed_ranks.of_levels(levels, wanted, plan, selected=np.isin(which, support), error=error)[0]
-
-    ends = data.means(columns, work, data.buckets.partition.depth).T
-    if estimate.shift is not None:
-        null = estimate.shift[columns][:, np.newaxis]
-        ends = rounding.settle(ends, 0.0, null, precision=data.buckets.precision)
-    ends[np.isin(columns, support) & ~ends.any(axis=1)] = np.nan
-    ends = ends if estimate.shift is None else ends + estimate.shift[columns][:, np.newaxis]
-    at = np.flatnonzero(estimate.measure[columns] == PAIRS)
-    if at.size:
-        ends[at] = signs_of_pairs(data, columns[at], error, estimate.p_values)[1:].T
-    return ends
+    return KINDS.get(plan.question.test, Centres).intervals(estimate, data, columns, error)
 
 
 def walks_of(estimate: Estimate, columns: IntArray, last: int, data: FitData) -> FloatArray:
@@ -361,27 +337,10 @@ def valued(
             blocks.append(group_effects(values, *groups, scale=scale))
             value[piece], measure[piece], scale = found[:, 0], found[:, 3], blocks[0].scale
         effects = joined(blocks)
-    elif estimate.mean_test is not None:
-        data = rows_of(estimate)
-        found = mean.inverted(mean.unit_table(data), features, test=estimate.mean_test, error=0.5, plan=plan)
-        value[features], measure[features] = found[0], MEANS
-    elif estimate.sample.y is not None:
-        data = rows_of(estimate)
-        found = slopes_of(data, features, 0.5, bad=plan.bad_rows)
-        value[features], measure[features] = found[0], found[3]
     else:
         data = rows_of(estimate)
-        suspects = np.empty(0, dtype=np.intp) if estimate.rows is None else estimate.rows.suspects
-        kept = np.setdiff1d(np.arange(plan.n_units), suspects if data.units is None else data.units[suspects])
-        trusted = ScreeningResult(row_scores(np.zeros(plan.n_rows), {}, {}), kept, plan.bad_rows)
-        assert estimate.counts is not None
-        decision = replace(estimate.decision, support=np.setdiff1d(features, estimate.decision.skipped))
-        decision, first = Centres(data=data, decision=decision, counts=estimate.counts).values(data)
-        data, some = replace(data, nonzero=first.nonzero), decision.support
-        made = refine_values(data, trusted, some, values=first, method="auto" if plan.question.refine else None)
-        value[some], measure[some] = made.mean[some], CENTRE
-        if (at := first.at_null).size:
-            value[at], measure[at] = signs_of_pairs(data, at, 0.5, estimate.p_values)[0], PAIRS
+        kind = KINDS.get(plan.question.test, Centres)
+        value[features], measure[features] = kind.worth(estimate, data, features)
     if intervals:
         error = error_after_selection(plan, max(1, (estimate.decision.whole or estimate.decision).support.size))
         both = replace(estimate.located, support=np.union1d(estimate.support, features), measure=measure)

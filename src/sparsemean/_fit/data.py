@@ -268,5 +268,7 @@ class Values:
     """Selected features without an interval, as it would end at the null value: many values are exactly that."""
     nonzero: IntArray
     """Selected features whose value and interval are of those of their values that are not the null value."""
+    pairs: FloatArray | None = None
+    """Of those `at_null`, where there are any: shares of pairs and both ends of their intervals, a row each."""
     how: str = ""
     """Where the values come from, in words, unless it goes without saying."""

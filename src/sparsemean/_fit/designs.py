@@ -347,7 +347,7 @@ def pair_differences(
         raise InputError(argument, "come with two classes", f"{n_classes} classes{shown}", advice)
     names, units = in_order(*labels_of(pairs, codes.size, argument))
     _check_pairs(names, units, codes, argument)
-    members = np.column_stack([_rows_of(units, codes, code) for code in (0, 1)])
+    members = np.lexsort((codes, units)).reshape(-1, 2)
     source = _differences(table, members, skip_missing=missing == "omit")
     note = f"differences within {names.size:,} pairs are tested: a pair is bad if either of its rows is"
     return in_place_of(table, source, as_names(names.tolist())), [note]
@@ -372,12 +372,6 @@ def _check_pairs(names: Labels, units: IntArray, codes: IntArray, argument: str)
 
 def _and_more(count: int) -> str:
     return "" if count == 1 else f" (and {count - 1:,} more such pairs)"
-
-
-def _rows_of(units: IntArray, codes: IntArray, code: int) -> IntArray:
-    """Return the row of one class of every pair."""
-    rows = np.flatnonzero(codes == code)
-    return rows[np.argsort(units[rows])]
 
 
 def _differences(table: Table, members: IntArray, *, skip_missing: bool) -> Source:

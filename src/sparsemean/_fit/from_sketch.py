@@ -210,8 +210,9 @@ def _without_rows(
     notes = (*messages.of_fit(plan, counts, decision, decision.skipped, table), NEEDS_ROWS)
     values = mean, np.full((d, 2), np.nan), np.full(d, UNKNOWN)
     estimate = build_estimate(
-        plan, decision, table=table, began=began, notes=notes, values=values, counts=counts, seed=closed.seed
-    )
+        plan, decision, table=table, began=began, notes=notes, values=values, counts=counts, strength=None,
+        seed=closed.seed,
+    )  # fmt: skip
     return replace(estimate, source=None)
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -25,10 +25,12 @@ from sparsemean._kernels import influence
 from sparsemean._kernels.memory_layout import cut
 from sparsemean._stats import nulls
 from sparsemean._stats.decision import Decision, decide_planned, error_after_selection
+from sparsemean._stats.effects import MEANS
 from sparsemean._util.checks import one_number_each, pluralize, unit_name
 from sparsemean._util.plans import Plan
-from sparsemean._util.records import CountArray, FloatArray, IntArray, MeanDifferenceTest, MeanTest
+from sparsemean._util.records import CountArray, FloatArray, IntArray, MeanDifferenceTest, MeanTest, Sample
 from sparsemean.errors import InputError
+from sparsemean.result import Estimate
 
 if TYPE_CHECKING:
     from sparsemean._fit.two_sample import Design
@@ -43,6 +45,7 @@ class Means(OneSample):
     test: MeanTest
     missing: CountArray
     beta: FloatArray
+    measure: ClassVar[int] = MEANS
 
     @classmethod
     def of(cls, data: FitData, progress: Progress | None = None, *, method: Refinement = None, **_: Any) -> Means:
@@ -64,7 +67,7 @@ class Means(OneSample):
         return cls(
             data=replace(data, plan=plan), decision=decide_planned(evidence, plan), notes=tuple(scale.notes),
             method=None if method == "auto" else method,  # by default values are what the test is of
-            table=table, test=test, missing=found.missing, beta=beta,
+            table=table, test=test, missing=found.missing, beta=beta, sample=Sample(units=data.units),
         )  # fmt: skip
 
     def values(self, data: FitData) -> tuple[Decision, Values]:
@@ -81,6 +84,16 @@ class Means(OneSample):
         mean[support], ends[support] = found[0], found[1:].T
         return decision, Values(mean, ends, same, none, none, how="root of the influence sum, from all rows")
 
+    @staticmethod
+    def worth(estimate: Estimate, data: FitData, features: IntArray) -> tuple[FloatArray, IntArray]:
+        """Return roots of sums."""
+        return _again(estimate, data, features, 0.5)[0], np.full(features.size, MEANS)
+
+    @staticmethod
+    def intervals(estimate: Estimate, data: FitData, columns: IntArray, error: float) -> FloatArray:
+        """Return intervals of roots."""
+        return _again(estimate, data, columns, error)[1:].T
+
     def remarks(self, data: FitData, decision: Decision, values: Values, skewed: IntArray | None) -> Iterator[str]:  # noqa: ARG002
         """Say where the scale is from and whether it holds, and what could not be tested."""
         yield from _too_wide(self, decision.support)
@@ -89,6 +102,11 @@ class Means(OneSample):
         yield from messages.of_columns(data.table, values.constant, messages.ONE_VALUE)
         if self.missing.any():
             yield from messages.of_missing(self.missing, self.test.n_units, data.table)
+
+
+def _again(estimate: Estimate, data: FitData, columns: IntArray, error: float) -> FloatArray:
+    assert estimate.mean_test is not None
+    return inverted(unit_table(data), columns, test=estimate.mean_test, error=error, plan=estimate.plan)
 
 
 def unit_table(data: FitData) -> Table:

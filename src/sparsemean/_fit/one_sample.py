@@ -25,18 +25,18 @@ from sparsemean._fit.mean import Means, checked
 from sparsemean._fit.pipeline import OneSample, parts_of
 from sparsemean._fit.power import ASSUMED, CANNOT
 from sparsemean._fit.refinement import Refinement, check
-from sparsemean._fit.screening import ScreeningResult, locate_features
+from sparsemean._fit.screening import ScreeningResult, locate_features, refine_values
 from sparsemean._kernels import rounding
 from sparsemean._kernels.memory_layout import count_threads, each
-from sparsemean._stats import decision, maxt, path, planning
+from sparsemean._stats import maxt, path, planning
 from sparsemean._stats.arrays import medians, medians_sorted, namespace, on_host, take
-from sparsemean._stats.decision import Decision, MaxT, adjusted_by_holm, decide_planned
-from sparsemean._stats.effects import PAIRS
-from sparsemean._stats.row_scores import screening_columns
+from sparsemean._stats.decision import Decision, MaxT, adjusted_by_holm, decide_planned, error_after_selection
+from sparsemean._stats.effects import CENTRE, PAIRS, UNKNOWN
+from sparsemean._stats.row_scores import row_scores, screening_columns
 from sparsemean._stats.signed_ranks import filter_of
 from sparsemean._util.checks import draw_seed, one_number_each, unit_name
 from sparsemean._util.plans import Plan
-from sparsemean._util.records import CountArray, Counts, FloatArray, IntArray, Uncertified
+from sparsemean._util.records import CountArray, Counts, FloatArray, IntArray, Sample, Uncertified
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 
@@ -190,6 +190,42 @@ class Centres(OneSample):
         decision = decision if published else decision.without(constant)
         return decision, replace(_support_values(data, decision.support, self.counts), constant=constant)
 
+    @staticmethod
+    def worth(estimate: Estimate, data: FitData, features: IntArray) -> tuple[FloatArray, IntArray]:
+        """Return what the rows that are trusted say of features, or the share of their pairs."""
+        plan, suspects = data.plan, np.empty(0, dtype=np.intp) if estimate.rows is None else estimate.rows.suspects
+        kept = np.setdiff1d(np.arange(plan.n_units), suspects if data.units is None else data.units[suspects])
+        trusted = ScreeningResult(row_scores(np.zeros(plan.n_rows), {}, {}), kept, plan.bad_rows)
+        assert estimate.counts is not None
+        decision = replace(estimate.decision, support=np.setdiff1d(features, estimate.decision.skipped))
+        decision, first = Centres(data=data, decision=decision, counts=estimate.counts).values(data)
+        data, some = replace(data, nonzero=first.nonzero), decision.support
+        made = refine_values(data, trusted, some, values=first, method="auto" if plan.question.refine else None)
+        value, measure = np.full(plan.n_features, np.nan), np.full(plan.n_features, UNKNOWN)
+        value[some], measure[some] = made.mean[some], CENTRE
+        if first.pairs is not None:
+            value[first.at_null], measure[first.at_null] = first.pairs[0], PAIRS
+        return value[features], measure[features]
+
+    @staticmethod
+    def intervals(estimate: Estimate, data: FitData, columns: IntArray, error: float) -> FloatArray:
+        """Return intervals by signed ranks or signs, or those of shares of pairs."""
+        plan, support, wanted = estimate.plan, estimate.support, data.buckets.partition.wanted
+
+        def work(levels: list[FloatArray], which: IntArray) -> FloatArray:
+            return signed_ranks.of_levels(levels, wanted, plan, selected=np.isin(which, support), error=error)[0]
+
+        ends = data.means(columns, work, data.buckets.partition.depth).T
+        if estimate.shift is not None:
+            null = estimate.shift[columns][:, np.newaxis]
+            ends = rounding.settle(ends, 0.0, null, precision=data.buckets.precision)
+        ends[np.isin(columns, support) & ~ends.any(axis=1)] = np.nan
+        ends = ends if estimate.shift is None else ends + estimate.shift[columns][:, np.newaxis]
+        at = np.flatnonzero(estimate.measure[columns] == PAIRS)
+        if at.size:
+            ends[at] = signs_of_pairs(data, columns[at], error, estimate.p_values)[1:].T
+        return ends
+
     def remarks(self, data: FitData, decision: Decision, values: Values, skewed: IntArray | None) -> Iterator[str]:
         """Say what the rule did, and what is odd about the selected features."""
         table, unit = data.table, unit_name(data.units)
@@ -271,6 +307,17 @@ def paper_support(data: FitData, counts: Counts, decision: Decision) -> Decision
     return replace(decision, support=support, filled_up=filled_up)
 
 
+def signs_of_pairs(data: FitData, columns: IntArray, error: float, p_values: FloatArray) -> FloatArray:
+    """Return what `signed_ranks.by_pairs` says of some columns, given p of all."""
+    plan, null, precision = data.plan, data.buckets.null, max(data.buckets.precision, rounding.DOUBLES)
+
+    def work(levels: list[FloatArray], which: IntArray) -> FloatArray:  # workers of a cluster are sent what it names
+        values = rounding.ranked(levels[0], np.zeros(1) if null is None else null[which], precision)
+        return signed_ranks.by_pairs(values, plan, error=error, rejected=p_values[which] <= error)
+
+    return data.means(columns, work)
+
+
 def _support_values(data: FitData, support: IntArray, counts: Counts) -> Values:
     """Estimate the selected features, with intervals that hold after selection.
 
@@ -283,7 +330,7 @@ def _support_values(data: FitData, support: IntArray, counts: Counts) -> Values:
     mean, ends = offset.copy(), np.full((d, 2), np.nan)
     if not support.size:
         return Values(mean, ends, support, support, support)
-    error, wanted = decision.error_after_selection(plan, support.size), data.buckets.partition.wanted
+    error, wanted = error_after_selection(plan, support.size), data.buckets.partition.wanted
 
     def work(levels: list[FloatArray], columns: IntArray) -> FloatArray:
         every = np.ones(columns.size, dtype=bool)
@@ -316,7 +363,9 @@ def _support_values(data: FitData, support: IntArray, counts: Counts) -> Values:
     at_null = support[(low == 0) | (high == 0) | (low == high)]
     ends[support] = np.column_stack((low, high)) + offset[support][:, np.newaxis]
     ends[at_null] = np.nan
-    return Values(mean, ends, support[:0], at_null, support[other.astype(bool)])
+    # All were rejected, though their p may be above that error where columns of one value were, too.
+    pairs = signs_of_pairs(data, at_null, error, np.zeros(d)) if at_null.size else None
+    return Values(mean, ends, support[:0], at_null, support[other.astype(bool)], pairs)
 
 
 def _value(sizes: list[FloatArray], best: IntArray, plan: Plan) -> FloatArray:
@@ -382,16 +431,35 @@ class Trend(OneSample):
         slopes[judged] = slopes_of(data, judged, 1.0, bad=0)[0]
         left = ColumnCache(Residuals(source, against, slopes), judged[:0], np.empty((plan.n_rows, 0)))
         data = replace(data, plan=plan, source=left)
-        return cls(data=data, decision=decision, beta=evidence.tau, missing=missing, notes=notes, options={})
+        return cls(
+            data=data, decision=decision, beta=evidence.tau, missing=missing, notes=notes, options={},
+            sample=Sample(y=against.y, y_name=against.name, strata=against.strata),
+        )  # fmt: skip
 
     def values(self, data: FitData) -> tuple[Decision, Values]:
         """Return the support, and slopes with their intervals."""
         plan, support = data.plan, self.decision.support
         mean, ends, none = np.zeros(plan.n_features), np.full((plan.n_features, 2), np.nan), support[:0]
-        error = decision.error_after_selection(plan, support.size)
+        error = error_after_selection(plan, support.size)
         found = slopes_of(replace(data, source=data.table.source), support, error, bad=plan.bad_rows)
         mean[support], ends[support] = found[0], found[1:3].T
-        return self.decision, Values(mean, ends, none, support[found[3] == PAIRS], none)
+        shared = found[3] == PAIRS
+        return self.decision, Values(mean, ends, none, support[shared], none, pairs=found[:3, shared])
+
+    @staticmethod
+    def worth(estimate: Estimate, data: FitData, features: IntArray) -> tuple[FloatArray, IntArray]:
+        """Return slopes, or the share of pairs that rise less that of those that fall."""
+        found = slopes_of(data, features, 0.5, bad=estimate.plan.bad_rows)
+        return found[0], found[3].astype(np.intp)
+
+    @staticmethod
+    def intervals(estimate: Estimate, data: FitData, columns: IntArray, error: float) -> FloatArray:
+        """Return intervals of slopes."""
+        return slopes_of(data, columns, error, bad=estimate.plan.bad_rows)[1:3].T
+
+    def centres(self, mean: FloatArray) -> FloatArray:
+        """Return zeros, about which residuals lie."""
+        return np.zeros_like(mean)
 
     def remarks(self, data: FitData, decision: Decision, values: Values, skewed: IntArray | None) -> Iterator[str]:  # noqa: ARG002
         """Say what could not be found, what is missing and what has no slope."""

@@ -12,12 +12,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from sparsemean._data.table import Table
-from sparsemean._evidence import signed_ranks
 from sparsemean._evidence.counting.engines import Progress
 from sparsemean._evidence.signs import strongest_signs
 from sparsemean._fit import messages, screening
@@ -25,12 +24,11 @@ from sparsemean._fit.data import FitData, Values
 from sparsemean._fit.power import CANNOT
 from sparsemean._fit.refinement import Refinement
 from sparsemean._fit.screening import ScreeningResult
-from sparsemean._kernels import rounding
 from sparsemean._kernels.memory_layout import one_blas_thread
 from sparsemean._stats import planning
 from sparsemean._stats.arrays import namespace, on_host
-from sparsemean._stats.decision import Decision, error_after_selection
-from sparsemean._stats.effects import CENTRE, MEANS, PAIRS, UNKNOWN, GroupEffects
+from sparsemean._stats.decision import Decision
+from sparsemean._stats.effects import CENTRE, PAIRS, UNKNOWN, GroupEffects
 from sparsemean._util.checks import unit_name
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import Counts, FloatArray, IntArray, MeanTest, Sample, Status, Uncertified
@@ -55,10 +53,28 @@ class OneSample(ABC):
     counts: Counts | None = None
     beta: FloatArray | None = None
     test: MeanTest | None = None
+    sample: Sample | None = None
+    """What is kept of the rows; by default their subjects and buckets."""
+    measure: ClassVar[int] = CENTRE
+    """What values are, unless they are shares of pairs."""
 
     @abstractmethod
     def values(self, data: FitData) -> tuple[Decision, Values]:
         """Return the support less columns that hold one value only, and what the rest is worth by all rows."""
+
+    @staticmethod
+    @abstractmethod
+    def worth(estimate: Estimate, data: FitData, features: IntArray) -> tuple[FloatArray, IntArray]:
+        """Return values of any features of an estimate, and what they are; NaN of those that have none."""
+
+    @staticmethod
+    @abstractmethod
+    def intervals(estimate: Estimate, data: FitData, columns: IntArray, error: float) -> FloatArray:
+        """Return intervals of any features of an estimate, each at ``error``."""
+
+    def centres(self, mean: FloatArray) -> FloatArray:
+        """Return what rows are judged about, given values on the support."""
+        return mean
 
     @abstractmethod
     def remarks(self, data: FitData, decision: Decision, values: Values, skewed: IntArray | None) -> Iterable[str]:
@@ -124,8 +140,7 @@ class OneSample(ABC):
             rows = self.rows or screening.screen(data, support)
             located = screening.refine_values(data, rows, support, values=values, method=method, progress=refining)
             if not plan.auto:
-                centres = located.mean if data.against is None else np.zeros(plan.n_features)  # or residuals
-                rows = screening.screen_on_support(data, rows, support, mean=centres)
+                rows = screening.screen_on_support(data, rows, support, mean=self.centres(located.mean))
             skewed = None if self.counts is None else screening.flag_skewed(data, rows, support)
             alike = screening.neighbours_alike(data, rows, support)
         notes = (
@@ -136,20 +151,14 @@ class OneSample(ABC):
             *(() if self.options is not None or not rows.rows.suspects.size else (messages.NOT_LOOKED_FOR,)),
         )
         mean, ends, measure = located.mean.copy(), values.intervals, np.full(plan.n_features, UNKNOWN)
-        measure[support] = CENTRE if self.test is None else MEANS
-        if data.against is not None:
-            measure[values.at_null] = PAIRS
-        elif values.at_null.size and plan.question.selection != "paper":
-            error, at = error_after_selection(plan, support.size), values.at_null
-            # All were rejected, though their p may be above that error where columns of one value were, too.
-            mean[at], ends[at, 0], ends[at, 1] = signs_of_pairs(data, at, error, np.zeros(plan.n_features))
-            measure[at] = PAIRS
+        measure[support] = self.measure
+        if values.pairs is not None and plan.question.selection != "paper":
+            at = values.at_null
+            mean[at], ends[at], measure[at] = values.pairs[0], values.pairs[1:].T, PAIRS
         left = None
         if self.options is not None and planning.MIN_ROWS <= rows.kept.size < plan.n_units:
             left = self.uncertified(data, rows, decision, recounting)
-        sample = Sample(units=data.units, bucket_of_row=None if self.test else data.buckets.partition.bucket_of_row)
-        if data.against is not None:
-            sample = Sample(y=data.against.y, y_name=data.against.name, strata=data.against.strata)
+        sample = self.sample or Sample(units=data.units, bucket_of_row=data.buckets.partition.bucket_of_row)
         found = build_estimate(
             plan, decision, table=table, began=began, notes=notes, values=(mean, ends, measure),
             status={
@@ -165,17 +174,6 @@ class OneSample(ABC):
         return found
 
 
-def signs_of_pairs(data: FitData, columns: IntArray, error: float, p_values: FloatArray) -> FloatArray:
-    """Return what `signed_ranks.by_pairs` says of some columns, given p of all."""
-    plan, null, precision = data.plan, data.buckets.null, max(data.buckets.precision, rounding.DOUBLES)
-
-    def work(levels: list[FloatArray], which: IntArray) -> FloatArray:  # workers of a cluster are sent what it names
-        values = rounding.ranked(levels[0], np.zeros(1) if null is None else null[which], precision)
-        return signed_ranks.by_pairs(values, plan, error=error, rejected=p_values[which] <= error)
-
-    return data.means(columns, work)
-
-
 def build_estimate(
     plan: Plan,
     decision: Decision,
@@ -189,8 +187,6 @@ def build_estimate(
     effects: GroupEffects | None = None,
     uncertified: Uncertified | None = None,
     sample: Sample = NO_MORE,
-    counts: Counts | None = None,
-    strength: FloatArray | None = None,
     **parts: Any,
 ) -> Estimate:
     """Put an estimate together, of one sample or of one contrast; ``values`` are means, intervals and what they are."""
@@ -206,8 +202,6 @@ def build_estimate(
             **(status or {}),
         ),
         located=Located(decision.support, *values, skewed, effects, uncertified),
-        counts=counts,
-        strength=strength,
         sample=replace(sample, feature_names=table.feature_names, theta=table.theta),
         source=table,
         **parts,

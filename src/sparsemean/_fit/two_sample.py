@@ -275,7 +275,7 @@ class Groups:
         no_shift = support[(measure[support] != CENTRE) & (test.mean_test is None)]
         return build_estimate(
             plan, decision, table=table, began=began, values=(mean, intervals, measure),
-            strength=self.tests[contrast].strength,
+            counts=None, strength=self.tests[contrast].strength,
             notes=(
                 *design.notes, *self.notes, *((messages.NEAREST,) if len(looks) > 1 and support.size else ()),
                 *_not_possible(design, looks, test, support),

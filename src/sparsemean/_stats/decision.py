@@ -7,7 +7,7 @@ selected at one step of either is selected at all before it. docs/guarantees.md 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import ModuleType
@@ -108,6 +108,20 @@ class OfRows:
         return namespace(steps).where(steps < 0, np.nan, steps / self.n_rows)  # type: ignore[no-any-return]
 
 
+def halved(
+    along: Callable[[IntArray, IntArray], FloatArray], error: float, at: IntArray, low: IntArray | None,
+    high: IntArray | int,
+) -> IntArray:  # fmt: skip
+    """Return the last step from ``low``, or −1, to ``high`` with p ≤ ``error``, by halving; p is that `along` steps."""
+    low = np.full(at.size, -1) if low is None else low.copy()
+    high = np.maximum(low, high)
+    while (moving := np.flatnonzero(low < high)).size:
+        middle = (low[moving] + high[moving] + 1) // 2
+        reached = along(middle, at[moving]) <= error
+        low[moving[reached]], high[moving[~reached]] = middle[reached], middle[~reached] - 1
+    return low
+
+
 @dataclass(frozen=True, eq=False)
 class Averaged:
     """Twice the mean of p-values of several evidences of the same hypotheses, which is valid however these depend."""
@@ -137,14 +151,9 @@ class Averaged:
         return np.asarray(np.minimum(1.0, 2 * each.mean(axis=0)))
 
     def last(self, error: float, at: IntArray, above: IntArray | None = None) -> IntArray:
-        """Return the last step with p ≤ ``error``, by halving: not behind that of the first part at half of them."""
-        low = np.full(at.size, -1) if above is None else above.copy()
-        high = np.maximum(low, self.parts[0].last(min(1.0, 0.5 * len(self.parts) * error), at))
-        while (moving := np.flatnonzero(low < high)).size:
-            middle = (low[moving] + high[moving] + 1) // 2
-            reached = self.along(middle, at[moving]) <= error
-            low[moving[reached]], high[moving[~reached]] = middle[reached], middle[~reached] - 1
-        return low
+        """Return the last step with p ≤ ``error``: not behind that of the first part at half of them."""
+        high = self.parts[0].last(min(1.0, 0.5 * len(self.parts) * error), at)
+        return halved(self.along, error, at, above, high)
 
     def beyond(self, allowed: Allowed) -> Averaged:
         """Return what bounds p once further rows have been replaced."""

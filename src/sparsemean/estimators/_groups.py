@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any, Self
 
 from sklearn.utils import ClassifierTags
 
 from sparsemean._data import as_table
-from sparsemean.errors import InputError
-from sparsemean.estimators._selector import Selector, take_columns
+from sparsemean.estimators._selector import Selector, take_columns, takes_parameters
 
 
+@takes_parameters
 class SparseMeanDifference(Selector):
     """Find the features that differ between groups of rows, by how much, and how sure that is.
 
@@ -91,32 +92,18 @@ class SparseMeanDifference(Selector):
 
     _labelled = True
 
-    def __init__(
-        self,
-        contamination: float | tuple[float, float] | str = "auto",
-        *,
-        reference: Any = None,
-        alternative: str = "two-sided",
-        min_effect: float = 0.0,
-        target: str = "centre",
-        scale: Any = None,
-        selection: str = "fwer",
-        level: float = 0.05,
-        missing: str = "raise",
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.contamination = contamination
-        self.reference = reference
-        self.alternative = alternative
-        self.min_effect = min_effect
-        self.target = target
-        self.scale = scale
-        self.selection = selection
-        self.level = level
-        self.missing = missing
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    contamination: float | tuple[float, float] | str = "auto"
+    _: KW_ONLY
+    reference: Any = None
+    alternative: str = "two-sided"
+    min_effect: float = 0.0
+    target: str = "centre"
+    scale: Any = None
+    selection: str = "fwer"
+    level: float = 0.05
+    missing: str = "raise"
+    random_state: Any = 0
+    n_jobs: int | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -166,14 +153,8 @@ class SparseMeanDifference(Selector):
         """
         from sparsemean._fit.two_sample import compare  # one sample has no need of it
 
-        if y is None:
-            raise InputError("y", "be given: requires y to be passed, but the target y is None", None)
-        given = {"y": y, "groups": groups, "strata": strata, "pairs": pairs}
-        if any(isinstance(value, str) for value in given.values()):
-            X, given = take_columns(X, given)
-        found = compare(
-            as_table(X, layer=layer), covariate=covariate, **given, **self.get_params(deep=False),
-        )  # fmt: skip
+        X, given = take_columns(X, y=y, groups=groups, strata=strata, pairs=pairs)
+        found = compare(as_table(X, layer=layer), covariate=covariate, **given, **self.get_params(deep=False))
         self.classes_ = found.classes
         self.results_ = found.results
         self.theta_ = next(iter(found.results.values())).theta
@@ -181,6 +162,7 @@ class SparseMeanDifference(Selector):
         return self._take(found.result, X)
 
 
+@takes_parameters
 class SparseTrend(Selector):
     """Find the features that rise or fall with a number of each row: a dose, an age, a time, a stage of disease.
 
@@ -235,22 +217,13 @@ class SparseTrend(Selector):
 
     _labelled = True
 
-    def __init__(
-        self,
-        contamination: float | str = "auto",
-        *,
-        alternative: str = "two-sided",
-        selection: str = "fwer",
-        level: float = 0.05,
-        missing: str = "raise",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.contamination = contamination
-        self.alternative = alternative
-        self.selection = selection
-        self.level = level
-        self.missing = missing
-        self.n_jobs = n_jobs
+    contamination: float | str = "auto"
+    _: KW_ONLY
+    alternative: str = "two-sided"
+    selection: str = "fwer"
+    level: float = 0.05
+    missing: str = "raise"
+    n_jobs: int | None = None
 
     def fit(self, X: Any, y: object, *, strata: object = None, layer: str | None = None) -> Self:
         """Hold the values of rows against a number of each.
@@ -273,13 +246,9 @@ class SparseTrend(Selector):
         SparseTrend
             The fitted estimator itself.
         """
-        if y is None:
-            raise InputError("y", "be given: requires y to be passed, but the target y is None", None)
-        given: dict[str, object] = {"y": y, "strata": strata}
-        if any(isinstance(value, str) for value in given.values()):
-            X, given = take_columns(X, given)
         from sparsemean._fit.one_sample import trend  # groups have no need of it
 
-        result = trend(as_table(X, layer=layer), given["y"], strata=given["strata"], **self.get_params(deep=False))
+        X, given = take_columns(X, y=y, strata=strata)
+        result = trend(as_table(X, layer=layer), **given, **self.get_params(deep=False))
         self._name(X, result.feature_names)
         return self._take(result, X)

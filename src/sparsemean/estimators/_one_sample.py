@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any, Self
 
 from sklearn.exceptions import NotFittedError
@@ -16,12 +17,13 @@ from sparsemean._fit.one_sample import fit
 from sparsemean._fit.theorems import theory_settings
 from sparsemean._stats import planning
 from sparsemean.errors import InputError
-from sparsemean.estimators._selector import MADE_OF_ROWS, Selector, is_foreign, take_columns
+from sparsemean.estimators._selector import MADE_OF_ROWS, Selector, is_foreign, take_columns, takes_parameters
 
 COUNTING = ("random_state", "bucket_sizes", "null", "missing")
 """Parameters that the counts of its rows depend on."""
 
 
+@takes_parameters
 class SparseMean(Selector):
     """Find the features whose mean is not zero, estimate it, and say how sure that is.
 
@@ -138,54 +140,29 @@ class SparseMean(Selector):
     (600, 4)
     """
 
-    def __init__(
-        self,
-        contamination: float | str = "auto",
-        *,
-        selection: str = "fwer",
-        level: float = 0.05,
-        test: str = "auto",
-        target: str = "centre",
-        scale: Any = None,
-        alternative: str = "two-sided",
-        min_effect: float = 0.0,
-        bucket_sizes: Any = "auto",
-        n_buckets: int | str | None = None,
-        step_size: float = planning.PAPER_ETA,
-        init_scale: float = planning.PAPER_ALPHA,
-        n_iter: int | tuple[int, int] | None = None,
-        min_selected: int = 0,
-        refine: Any = "auto",
-        refine_on: str = "rows",
-        screen_rows: bool = True,
-        null: Any = 0.0,
-        missing: str = "raise",
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        device: str | None = None,
-    ) -> None:
-        self.contamination = contamination
-        self.selection = selection
-        self.level = level
-        self.test = test
-        self.target = target
-        self.scale = scale
-        self.alternative = alternative
-        self.min_effect = min_effect
-        self.bucket_sizes = bucket_sizes
-        self.n_buckets = n_buckets
-        self.step_size = step_size
-        self.init_scale = init_scale
-        self.n_iter = n_iter
-        self.min_selected = min_selected
-        self.refine = refine
-        self.refine_on = refine_on
-        self.screen_rows = screen_rows
-        self.null = null
-        self.missing = missing
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.device = device
+    contamination: float | str = "auto"
+    _: KW_ONLY
+    selection: str = "fwer"
+    level: float = 0.05
+    test: str = "auto"
+    target: str = "centre"
+    scale: Any = None
+    alternative: str = "two-sided"
+    min_effect: float = 0.0
+    bucket_sizes: Any = "auto"
+    n_buckets: int | str | None = None
+    step_size: float = planning.PAPER_ETA
+    init_scale: float = planning.PAPER_ALPHA
+    n_iter: int | tuple[int, int] | None = None
+    min_selected: int = 0
+    refine: Any = "auto"
+    refine_on: str = "rows"
+    screen_rows: bool = True
+    null: Any = 0.0
+    missing: str = "raise"
+    random_state: Any = 0
+    n_jobs: int | None = None
+    device: str | None = None
 
     @classmethod
     def paper(
@@ -243,10 +220,8 @@ class SparseMean(Selector):
         SparseMean
             The fitted estimator itself.
         """
-        if isinstance(groups, str):
-            X, given = take_columns(X, {"groups": groups})
-            groups = given["groups"]
-        result = fit(as_table(X, layer=layer), groups=groups, **self.get_params(deep=False))
+        X, given = take_columns(X, groups=groups)
+        result = fit(as_table(X, layer=layer), **given, **self.get_params(deep=False))
         for name in ("sketch_", "n_samples_seen_"):
             self.__dict__.pop(name, None)
         self._name(X, result.feature_names)

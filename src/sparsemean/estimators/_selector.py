@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Self, TypeVar, dataclass_transform
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,6 @@ from sparsemean.result import Estimate
 from sparsemean.result.comparison import Comparison
 
 if TYPE_CHECKING:
-    import pandas as pd
     from sklearn.utils import Tags
 
 
@@ -28,12 +28,16 @@ def is_foreign(X: object) -> bool:
     return type(X).__module__.partition(".")[0] in ("anndata", "h5py", "zarr", "pyarrow", "dask", "cupy", "torch")
 
 
-def take_columns(X: pd.DataFrame, given: dict[str, object]) -> tuple[object, dict[str, object]]:
+def take_columns(X: Any, **given: Any) -> tuple[Any, dict[str, Any]]:
     """Return X without the columns that are given by their names, and what is given with these in their place.
 
-    Of an AnnData they are columns of obs.
+    Of an AnnData they are columns of obs. What each row is fitted with, y, must be there.
     """
+    if given.get("y", ()) is None:
+        raise InputError("y", "be given: requires y to be passed, but the target y is None", None)
     called = {argument: name for argument, name in given.items() if isinstance(name, str)}
+    if not called:
+        return X, given
     frame = X.obs if hasattr(X, "obs") else X
     known = [*getattr(frame, "column_names", getattr(frame, "columns", ()))]
     for argument, name in called.items():
@@ -51,6 +55,18 @@ def with_unique_columns(X: object) -> object:
     """Return a frame with other names in place of those that are there twice, which scikit-learn refuses."""
     twice = hasattr(X, "set_axis") and hasattr(X, "columns") and not X.columns.is_unique
     return X.set_axis(as_table(X).feature_names, axis=1) if twice and hasattr(X, "set_axis") else X
+
+
+Kind = TypeVar("Kind", bound="Selector")
+
+
+@dataclass_transform(eq_default=False)
+def takes_parameters(kind: type[Kind]) -> type[Kind]:
+    """Give an estimator the ``__init__`` that scikit-learn asks for: it keeps every parameter under its name."""
+    made = dataclass(eq=False, repr=False)(kind)
+    for field in fields(made):
+        delattr(made, field.name)  # defaults are those of __init__ alone
+    return made
 
 
 MADE_OF_ROWS = ("result_", "mean_", "support_", "row_scores_", "row_weights_", "suspects_")

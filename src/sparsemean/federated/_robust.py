@@ -171,20 +171,15 @@ def shrunk_mean(rows: Rows) -> Rows | None:
 
     Then a value far from those of others is what few clients have data for: cut or trimmed, it is never learnt.
     """
-    logs = _log_lengths(rows)
+    largest = float(max(rows.max(), -rows.min()))  # squares may overflow
+    unit = max(largest, TINY) if largest > np.sqrt(np.finfo(rows.dtype).max / rows.shape[1]) else 1.0
+    squares = np.einsum("ij,ij->i", *(rows if unit == 1.0 else rows / unit,) * 2).astype(np.float64)
+    logs = 0.5 * np.log(np.maximum(squares, TINY)) + np.log(unit)
     usual = np.median(logs)
     if len(rows) < FEWEST or not GAUSSIAN * np.median(np.abs(logs - usual)) >= UNLIKE:
         return None
     weights = np.minimum(1.0, LONGEST * np.exp(usual - logs)) / len(rows)
     return np.asarray(weights.astype(rows.dtype) @ rows)
-
-
-def _log_lengths(rows: Rows) -> FloatArray:
-    """Return the logarithms of the lengths of updates, of single precision also where its squares overflow."""
-    largest = np.maximum(rows.max(axis=1), -rows.min(axis=1)).max()
-    unit = max(float(largest), TINY) if largest > np.sqrt(np.finfo(rows.dtype).max / rows.shape[1]) else 1.0
-    squares = np.einsum("ij,ij->i", *(rows if unit == 1.0 else rows / unit,) * 2)
-    return np.asarray(0.5 * np.log(np.maximum(squares.astype(np.float64), TINY)) + np.log(unit))
 
 
 def best_share(rows: Rows, rng: np.random.Generator) -> float:

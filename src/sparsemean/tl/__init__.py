@@ -263,12 +263,11 @@ def _fitted(
     table: Table, design: CellDesign, params: dict[str, Any], *, radius: bool, min_cells: int, counts: bool
 ) -> tuple[Estimate | Comparison, dict[int, Numbers]]:
     """Return the result, and the columns of each group; of two groups one is the mirror image of the other."""
-    tests, firsts = design.tests, [contrast.label for contrast in design.tests.contrasts]
+    tests, firsts, d = design.tests, [contrast.label for contrast in design.tests.contrasts], table.shape[1]
     if design.crossed:
         result: Estimate | Comparison = _within_donors(table, design, params, min_cells)
         assert isinstance(result, Estimate)
-        d = table.shape[1]
-        numbers = {first: _numbers(result, slice(k * d, (k + 1) * d), radius=radius) for k, first in enumerate(firsts)}
+        parts = [(result, slice(k * d, (k + 1) * d)) for k in range(len(firsts))]
     else:
         order = tests.classes.tolist()
         reference = two_sample.REST_NAME if tests.reference == REST else order[tests.reference]
@@ -277,11 +276,8 @@ def _fitted(
             groups=design.labels.get("donors"), strata=design.labels.get("batch"),
             called={"y": "groupby", "groups": "donors", "strata": "batch"}, counts=counts, **params,
         )  # fmt: skip
-        result, everything = found.result, slice(0, table.shape[1])
-        numbers = {
-            first: _numbers(each, everything, radius=radius)
-            for first, each in zip(firsts, found.results.values(), strict=True)
-        }
+        result, parts = found.result, [(each, slice(0, d)) for each in found.results.values()]
+    numbers = {first: _numbers(*part, radius=radius) for first, part in zip(firsts, parts, strict=True)}
     for group in set(tests.shown) - numbers.keys():
         numbers[group] = _mirrored(numbers[firsts[0]])
     return result, numbers

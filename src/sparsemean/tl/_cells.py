@@ -309,11 +309,11 @@ def _balanced(sides: Sequence[IntArray], units: IntArray, blocks: IntArray, seed
 
     The second array has how many rows of a side a subject has, a row for each test.
     """
-    from scipy.sparse import csr_array
+    from scipy.sparse import csr_array, vstack
 
     n, n_units, n_blocks = units.size, int(units.max()) + 1, int(blocks.max()) + 1
-    lottery, lines, columns, signs, numbers = np.random.default_rng(seed).random(n), [], [], [], []
-    for number, side in enumerate(sides):
+    lottery, weights, numbers = np.random.default_rng(seed).random(n), [], []
+    for side in sides:
         rows = np.flatnonzero(side < 2)
         cell = 2 * blocks[rows] + side[rows]
         order = np.lexsort((lottery[rows], cell))
@@ -321,9 +321,7 @@ def _balanced(sides: Sequence[IntArray], units: IntArray, blocks: IntArray, seed
         place = np.arange(rows.size) - np.repeat(np.cumsum(counts) - counts, counts)
         fewer = counts.reshape(-1, 2).min(axis=1)
         drawn_rows = np.sort(rows[order[place < np.repeat(fewer, 2).repeat(counts)]])
-        lines.append(number * n_units + units[drawn_rows])
-        columns.append(drawn_rows)
-        signs.append(2.0 * side[drawn_rows] - 1.0)
+        at = units[drawn_rows], drawn_rows
+        weights.append(csr_array((2.0 * side[drawn_rows] - 1.0, at), shape=(n_units, n)))
         numbers.append(np.bincount(units[drawn_rows], minlength=n_units) / 2.0)
-    at = np.concatenate(lines), np.concatenate(columns)
-    return csr_array((np.concatenate(signs), at), shape=(len(sides) * n_units, n)), np.stack(numbers)
+    return vstack(weights, format="csr"), np.stack(numbers)
