@@ -102,7 +102,7 @@ def test_nothing_selected_is_status_0_and_said(tmp_path: Path, capsys: pytest.Ca
     out = capsys.readouterr().out
     assert "No feature clearly has a mean other than 0 (9 tested; strongest: feature " in out
     assert out.count("never") == 9
-    assert "200 rows show a mean of about " in out
+    assert "With 200 rows a mean of about " in out
     assert max(map(len, out.splitlines())) <= 80
 
 

@@ -116,7 +116,7 @@ def test_other_data_are_refused(estimate: Estimate) -> None:
 def test_summary_says_what_was_done(estimate: Estimate) -> None:
     text = estimate.summary()
     assert text.startswith(
-        "4 of 100 features were selected (2 above, 2 below) by the paper’s rule, which has no error rate."
+        "4 of 100 features were selected (2 above, 2 below) by the paper’s rule, which controls no error rate."
     )
     for part in ("600 rows", "60 of the 600 rows may be wrong", "0.584", "no stated error rate"):
         assert part in text

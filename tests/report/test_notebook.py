@@ -31,7 +31,7 @@ def test_nothing_selected_is_said() -> None:
     assert "No feature clearly has a mean other than 0 (5 tested; strongest: " in shown
     assert shown.count("<tr") == 6
     assert f"{result.p_adjusted.min():.2g}" in shown
-    assert "200 rows show a mean of about " in shown
+    assert "With 200 rows a mean of about " in shown
 
 
 def test_the_estimator_shows_itself_as_those_of_scikit_learn_do() -> None:

@@ -79,7 +79,7 @@ THREE = "(1 above, 2 below)"
         ({"min_effect": 0.1, "contamination": 0.0}, f"3 of 100 features have a mean more than 0.1 away from 0 {THREE}.",
          NONE_BAD),
         ({"selection": "fdr", "contamination": 0.05}, "3 of 100 features have a mean other than 0 with q ≤ 0.05 "
-         f"by Benjamini–Hochberg {THREE}", ", with 30 of the 600 rows taken as wrong, as asked."),
+         f"by Benjamini–Hochberg {THREE}", ", with 30 of the 600 rows assumed wrong, as asked."),
         ({"selection": "fdr_by", "contamination": 0.05}, "3 of 100 features have a mean other than 0 with q ≤ 0.05 "
          f"by Benjamini–Yekutieli {THREE}", ANY_30),
         ({"target": "mean", "scale": 3.0}, "1 of 100 features has a mean other than 0 (above).", NONE_LOOKS),
@@ -97,7 +97,7 @@ def test_what_is_claimed_and_when(options: dict[str, Any], claim: str, condition
 
 
 def test_false_discovery_rates_claim_no_survival(clean: Estimate) -> None:
-    assert lines(sparse_mean(CLEAN, selection="fdr"))[2].startswith("With 5 % of the rows taken as wrong: ")
+    assert lines(sparse_mean(CLEAN, selection="fdr"))[2].startswith("With 5 % of the rows assumed wrong: ")
     assert lines(clean)[2].startswith("If any 5 % of the rows are wrong: ")
 
 
@@ -127,7 +127,7 @@ def test_more_that_look_bad_than_are_allowed_for_are_not_hidden(clean: Estimate)
 
 def test_rows_that_were_not_screened_are_said_to_be_so() -> None:
     estimate = sparse_mean(CLEAN, screen_rows=False)
-    assert lines(estimate)[1] == "This assumes that no row is wrong; the rows were not screened."
+    assert lines(estimate)[1] == "This assumes that no row is wrong; rows were not checked for suspicious ones."
     assert "5 %" in lines(estimate)[2]
     assert "chosen by looking" not in " ".join(guarantees_of(wording_of(estimate)).guaranteed)
 
@@ -135,8 +135,8 @@ def test_rows_that_were_not_screened_are_said_to_be_so() -> None:
 def test_the_papers_rule_claims_nothing() -> None:
     estimate = SparseMean.paper(contamination=0.05, random_state=0).fit(CLEAN).result_
     assert lines(estimate) == [
-        "2 of 100 features were selected (1 above, 1 below) by the paper’s rule, which has no error rate.",
-        "Holm’s rule, which has one, would select 1 of them even if any 30 of the 600 rows are wrong.",
+        "2 of 100 features were selected (1 above, 1 below) by the paper’s rule, which controls no error rate.",
+        "Holm’s rule, which controls one, would select 1 of them even if any 30 of the 600 rows are wrong.",
     ]
 
 
@@ -214,14 +214,14 @@ def test_what_is_needed_is_what_a_plan_says(contamination: float) -> None:
     said = needed(wording_of(sparse_mean(NOISE, contamination=contamination)))
     effect = plan(60, 20, contamination=contamination).detectable_effect
     assert effect is not None
-    assert said.startswith(f"60 samples show a mean of about {effect:.2g} standard deviations with 80")
+    assert said.startswith(f"With 60 samples a mean of about {effect:.2g} standard deviations is found with 80")
     outlook = plan(60, 20, contamination=contamination, effect=effect / 2, test="ranks").outlook
     assert outlook is not None
     assert outlook.rows_needed is not None
     assert f"half of it takes about {float(f'{outlook.rows_needed:.2g}'):,.0f} samples." in said
     groups = SparseMeanDifference(contamination=contamination).fit(NOISE, np.arange(60) % 2).result_
     shift = plan((30, 30), 20, contamination=contamination).detectable_effect
-    assert f"30 against 30 samples show a shift of about {shift:.2g} standard deviation" in needed(wording_of(groups))
+    assert f"With 30 against 30 samples a shift of about {shift:.2g} standard deviation" in needed(wording_of(groups))
 
 
 def test_where_nothing_is_possible_the_note_says_what_is_needed() -> None:
