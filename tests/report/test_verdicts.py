@@ -231,7 +231,7 @@ def test_rows_are_fitted_again_once_and_only_to_be_told(monkeypatch: pytest.Monk
     assert "Without the suspect: 26 (not guaranteed)." in loaded.summary()
     monkeypatch.setattr(words, "MOST_FITTED", 1000)
     large = compared(small().X, small().y)
-    assert "Without the suspect: see without_suspects()." in large.summary()
+    assert "Without the suspect: call without_suspects()." in large.summary()
     assert len(asked) == 1
     gone = pickle.loads(pickle.dumps(large))
     assert "Without the suspect: see without_suspects(X)." in gone.summary()
