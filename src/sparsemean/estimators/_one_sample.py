@@ -220,8 +220,10 @@ class SparseMean(Selector):
         SparseMean
             The fitted estimator itself.
         """
-        X, given = take_columns(X, groups=groups)
-        result = fit(as_table(X, layer=layer), **given, **self.get_params(deep=False))
+        if isinstance(groups, str):
+            X, given = take_columns(X, groups=groups)
+            groups = given["groups"]
+        result = fit(as_table(X, layer=layer), groups=groups, **self.get_params(deep=False))
         for name in ("sketch_", "n_samples_seen_"):
             self.__dict__.pop(name, None)
         self._name(X, result.feature_names)
