@@ -234,7 +234,7 @@ def test_rows_are_fitted_again_once_and_only_to_be_told(monkeypatch: pytest.Monk
     assert "Without the suspect: call without_suspects()." in large.summary()
     assert len(asked) == 1
     gone = pickle.loads(pickle.dumps(large))
-    assert "Without the suspect: see without_suspects(X)." in gone.summary()
+    assert "Without the suspect: call without_suspects(X)." in gone.summary()
 
 
 def test_nouns_are_named_for_one_text_or_for_a_command(tmp_path: Path) -> None:

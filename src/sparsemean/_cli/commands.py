@@ -94,10 +94,16 @@ def _percents(
     _context: click.Context, parameter: click.Parameter, value: tuple[str, ...] | str | None
 ) -> dict[str, float] | float | None:
     """Return a lift that is written as a number or in percent; of ``NAME=LIFT`` a dictionary."""
+
+    def lift(written: str) -> float:
+        if abs(found := as_share(written, parameter.opts[-1])) > 1 and not written.endswith("%"):
+            raise InputError(parameter.opts[-1], "be 0.05 or 5%, say", repr(written), f"is {written}% meant?")
+        return found
+
     if not isinstance(value, tuple):
-        return as_share(value, parameter.opts[-1]) if value else None
+        return lift(value) if value else None
     pairs = [item.strip().rpartition("=") for each in value for item in each.split(",")]
-    return {name: as_share(written, parameter.opts[-1]) for name, _, written in pairs}
+    return {name: lift(written) for name, _, written in pairs}
 
 
 def _pairs(_context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> dict[str, tuple[str, str]]:
@@ -125,15 +131,15 @@ def _pairs(_context: click.Context, parameter: click.Parameter, value: tuple[str
 )  # fmt: skip
 @click.option("--by", metavar="COLUMN", help="Segments, such as the country: lifts within each.")
 @click.option("--day", metavar="COLUMN", help="The day of each user: lifts of the primary metrics by day.")
-@click.option("--primary", multiple=True, metavar="METRIC", help="What decides: it has 80 % of the level; repeats.")
+@click.option("--primary", multiple=True, metavar="METRIC", help="Primary metric: it gets 80 % of the level; repeats.")
 @click.option(
     "--guardrail", "guardrails", multiple=True, metavar="METRIC=LIFT", callback=_percents,
     help="What must not be harmed, and by how much: latency=+2%, signup=-1%; repeats.",
 )  # fmt: skip
 @click.option("--min-effect", metavar="LIFT", callback=_percents, help="Within ± so much a metric is flat: 1%.")
-@share_option("Share of each arm that certificates allow to be bots; auto: as many as are suspected.")
+@share_option("Share of each arm that certificates assume to be bots; auto: the suspected share.")
 @level_option("Probability of any wrong up or down, as 0.05 or 5%.")
-@click.option("--keep", multiple=True, type=int, metavar="NUMBER", help="This clump is of people, and stays; repeats.")
+@click.option("--keep", multiple=True, type=int, metavar="NUMBER", help="Count this clump as people; may be repeated.")
 @click.option(
     "--shares", multiple=True, metavar="ARM=SHARE", callback=_percents,
     help="Planned sizes of the arms: control=50%,new=50%  [default: equal].",
@@ -244,13 +250,19 @@ def _plan_experiment(
     from sparsemean._fit.arms import Metric, users_to_find
     from sparsemean.result._report.summary import TextTable, aligned
 
-    if metric_file is None:
-        found = {"conversion": Metric.of_share(baseline or 0.0, lift)}
+    if baseline is not None:
+        if not 0 < baseline < min(1.0, 1 / (1 + lift)):
+            rule = "be a share of users between 0 and 1, after the lift too"
+            raise InputError("--baseline", rule, f"{baseline:g} with a lift of {lift:g}")
+        found = {"conversion": Metric.of_share(baseline, lift)}
     else:
+        assert metric_file is not None
         table = open_file(metric_file, ReadOptions(drop_text=True, drop_empty=True))
         names = range(table.shape[1]) if table.feature_names is None else table.feature_names
         found = {str(n): Metric.of_values(x, lift) for n, x in zip(names, table.values.T, strict=True)}
-    error, rows = level / (max(metrics, 1) * (arms - 1)), []
+    if arms < 2 or metrics < 1 or (per_day or 1) < 1:
+        raise InputError("--lift", "come with two arms, a metric and a user a day, or more", (arms, metrics, per_day))
+    error, rows = level / (metrics * (arms - 1)), []
     for name, metric in found.items():
         needed = [users_to_find(metric, share, error=error, power=power) for share in USUAL_SHARES]
         cells = ["none" if n == float("inf") else f"{n:,.0f}" for n in needed]
@@ -262,14 +274,13 @@ def _plan_experiment(
     echo("\n".join(aligned(TextTable((*headings, *days), rows))) + "\n")
     shared = f"; {metrics} metrics share the level" if metrics > 1 else ""
     print_sentence(
-        f"These numbers of users an arm show a lift of {100 * lift:.3g} % with probability {power:g} ({arms} arms"
-        f"{shared}). Certified: whatever bots do that are this share of each arm."
+        f"With that many users in each of {arms} arms a lift of {100 * lift:.3g} % is found with {power:.0%} "
+        f"probability{shared}. Certified at 1%: found whatever 1 % of each arm do, if they are bots."
     )
     if any("none" in row for row in rows):
         print_sentence(
-            "none: no number of users will do, for this share of bots in each arm can move the metric by more than the "
-            "lift, a conversion by two percentage points for each percent. Plan without certificates, or for a larger "
-            "lift."
+            "none: no number of users is enough, as bots could move the metric by more than the lift (a conversion by "
+            "2 points for each percent of bots). Plan without certificates, or for a larger lift."
         )
 
 

@@ -215,7 +215,9 @@ def as_share(written: str, argument: str) -> float:
         number = float(written.removesuffix("%"))
     except ValueError:
         rule = "be auto, a share as 0.05 or 5%, or two of them with a comma between, for groups"
-        raise InputError(argument, rule if argument != "--level" else "be 0.05 or 5%, say", repr(written)) from None
+        raise InputError(
+            argument, rule if "contamination" in argument else "be 0.05 or 5%, say", repr(written)
+        ) from None
     return number / 100 if written.endswith("%") else number
 
 

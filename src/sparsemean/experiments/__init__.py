@@ -158,8 +158,13 @@ def _card(
     import pandas as pd
 
     level, names, bounds = question.level, list(users.metrics), bounds or {}
-    if unknown := [name for name in (*first, *bounds) if name not in names]:
-        raise InputError("primary", f"be of the metrics {list_names(names)}", list_names(unknown), "check the spelling")
+    for argument, lift in (("min_effect", min_effect), *(("guardrails", bound) for bound in bounds.values())):
+        if lift is not None and not (isinstance(lift, (int, float)) and abs(lift) <= 1):
+            raise InputError(argument, "be a lift from -1 to 1, 0.02 for 2 %", repr(lift))
+    for argument, asked in (("primary", first), ("guardrails", bounds)):
+        if unknown := [name for name in asked if name not in names]:
+            rule = f"be of the metrics {list_names(names)}"
+            raise InputError(argument, rule, list_names(unknown), "check the spelling")
     roles = np.array(["primary" if n in first else "guardrail" if n in bounds else "metric" for n in names])
     clumps, unusual = find_clumps(users.values)
     if wrong := [k for k in keep if not 1 <= k <= len(clumps)]:
@@ -211,7 +216,9 @@ def _card(
     for arm in users.arms[1:]:
         own, error = table[table["arm"] == arm], level / max(1, p[:, tested].size)
         headline += words.of_arm(own, arm, users.arms[0], bots=bots.size, error=error)
-    headline += [*words.of_certificate(table, counts, bots.size), *words.of_bots_found(listed, table, sizes)]
+    few = None if question.shares is None or min(question.shares) >= least else min(question.shares)
+    headline += words.of_certificate(table, counts, bots.size, few=few, kept=bool(keep))
+    headline += words.of_bots_found(listed, table, sizes)
     odd = [f"{pluralize(rows.size, 'user')} unusual in other ways ({kind}) kept" for kind, rows in unusual.items()]
     days = None
     if users.day is not None:

@@ -321,7 +321,8 @@ def of_arm(table: pd.DataFrame, arm: str, control: str, *, bots: int, error: flo
         if 1 < (needed := users_needed(best["p_value"], error)) < MOST_TIMES:
             n = best["n_treatment"]
             lines.append(
-                f"It would be found with 80 % probability by about {needed * n:,.0f} users an arm (now {n:,})."
+                f"If {best['metric']} differs by as much as it seems to, about {needed * n:,.0f} users an arm (now "
+                f"{n:,}) would show it with 80 % probability."
             )
     primary = table[table["role"] == "primary"]
     if len(primary):
@@ -345,23 +346,28 @@ def _with_lift(row: Line) -> str:
     return f"{row['metric']}{star} {gap}"
 
 
-def of_certificate(table: pd.DataFrame, if_bots: Mapping[float, int], bots: int) -> list[str]:
-    """Say what holds whatever bots did, what is assumed, and what more bots would leave."""
+def of_certificate(
+    table: pd.DataFrame, if_bots: Mapping[float, int], bots: int, *, few: float | None, kept: bool
+) -> list[str]:
+    """Say what holds whatever bots did, what is assumed, and what more bots would leave.
+
+    ``few`` is the share of bots that was named, where more are suspected.
+    """
     tested = table[table["role"] != "guardrail"]
     moved = tested[tested["verdict"].str.startswith(("up", "down"))]
     k, sure = len(moved), int((~moved["verdict"].str.endswith("*")).sum())
     lines = []
     if bots and sure:
         which = "It holds" if k == 1 else "All of them hold" if sure == k else f"{sure:,} of the {k:,} hold"
-        lines.append(f"{which} whatever the suspected bots did (certified).")
+        least = f"if at most {percent(few or 0.0)} of each arm are bots (certified); more are suspected."
+        lines.append(f"{which} {'whatever the suspected bots did (certified).' if few is None else least}")
     elif bots and k:
-        lines.append("This holds if the suspected bots are bots (*); whatever they did, nothing is certain.")
+        lines.append("This holds only if the suspected bots are bots (*). If they may be people, nothing is certain.")
     elif not bots:
-        lines.append(
-            "This assumes that no user is a bot. None was detected; bots that behave like heavy users would not show."
-        )
+        none = "Clumps that were kept count as people" if kept else "None was detected"
+        lines.append(f"This assumes that no user is a bot. {none}; bots that behave like heavy users would not show.")
     only = tested[(tested["certified"] != "") & ~tested["verdict"].str.startswith(("up", "down"))]
-    if len(only):
+    if len(only) and few is None:
         told = (only["metric"] + " " + only["certified"]).tolist()
         lines.append(f"Certified by ranks alone, where the mean is unclear: {list_names(told)}.")
     if sure:

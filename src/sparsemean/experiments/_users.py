@@ -121,6 +121,8 @@ def users_of(
 
     assert table.groups is not None
     assert table.feature_names is not None
+    if not table.shape[0]:
+        raise InputError("table", "have rows", "none")
     values, names = np.asarray(table.values, dtype=np.float64), table.feature_names.tolist()
     parts = [column for pair in ratios.values() for column in pair]
     if unknown := [name for name in (*(metrics or ()), *parts) if name not in names and name not in ratios]:
