@@ -708,7 +708,7 @@ def test_the_command_plans_in_users_and_days(tmp_path: Path, capsys: pytest.Capt
     z = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
     users = int(np.ceil(z**2 * (0.05 * 0.95 + 0.052 * 0.948) / 0.002**2))
     assert re.search(rf"conversion +{users:,} +none +none +{-(-2 * users // 3000)}\n", out)
-    assert "no number of users will do" in out
+    assert "no number of users is enough" in out
     table, _ = visitors(np.random.default_rng(23), 400)
     table.to_csv(tmp_path / "month.csv", index=False)
     expect("plan", "--metric-file", tmp_path / "month.csv", "--lift", "30%", "--arms", "3", "--metrics", "9")
