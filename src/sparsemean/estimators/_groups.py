@@ -94,15 +94,15 @@ class SparseMeanDifference(Selector):
 
     contamination: float | tuple[float, float] | str = "auto"
     _: KW_ONLY
-    reference: Any = None
+    reference: object = None
     alternative: str = "two-sided"
     min_effect: float = 0.0
     target: str = "centre"
-    scale: Any = None
+    scale: object = None
     selection: str = "fwer"
     level: float = 0.05
     missing: str = "raise"
-    random_state: Any = 0
+    random_state: object = 0
     n_jobs: int | None = None
 
     def __sklearn_tags__(self) -> Any:

@@ -146,7 +146,7 @@ class SparseMean(Selector):
     level: float = 0.05
     test: str = "auto"
     target: str = "centre"
-    scale: Any = None
+    scale: object = None
     alternative: str = "two-sided"
     min_effect: float = 0.0
     bucket_sizes: Any = "auto"
@@ -160,7 +160,7 @@ class SparseMean(Selector):
     screen_rows: bool = True
     null: Any = 0.0
     missing: str = "raise"
-    random_state: Any = 0
+    random_state: object = 0
     n_jobs: int | None = None
     device: str | None = None
 

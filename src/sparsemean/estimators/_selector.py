@@ -28,7 +28,7 @@ def is_foreign(X: object) -> bool:
     return type(X).__module__.partition(".")[0] in ("anndata", "h5py", "zarr", "pyarrow", "dask", "cupy", "torch")
 
 
-def take_columns(X: Any, **given: Any) -> tuple[Any, dict[str, Any]]:
+def take_columns(X: Any, **given: object) -> tuple[Any, dict[str, Any]]:
     """Return X without the columns that are given by their names, and what is given with these in their place.
 
     Of an AnnData they are columns of obs. What each row is fitted with, y, must be there.
