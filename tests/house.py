@@ -34,7 +34,7 @@ EVIDENCE = {
     "GroupTest", "SignTestNull", "InfluenceNull", "TrendEvidence",
 }  # fmt: skip
 """Kinds of evidence, and what they are made of."""
-GRANTED = {"lines of code": 2700, "lines of code, core": 2700, "files": 12, "files, core": 12}
+GRANTED = {"lines of code": 3200, "lines of code, core": 3262, "files": 12, "files, core": 12}
 """What features that came after the house was merged into one may add to these limits, in all."""
 ALTERNATIVES = {"two-sided", "greater", "less"}
 
