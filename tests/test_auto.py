@@ -63,7 +63,7 @@ def test_no_rows_are_allowed_for_where_none_are_looked_at() -> None:
 def test_a_scale_from_the_same_rows_allows_for_none() -> None:
     found = sparse_mean(struck(2000, 20, 100), target="mean")
     assert found.plan.bad_rows == 0
-    assert any("give scale=" in message for message in found.status.messages)
+    assert any("scale= (--scale)" in message for message in found.status.messages)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.05, 0.2])

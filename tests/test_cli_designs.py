@@ -209,4 +209,4 @@ def test_many_numbers_are_no_groups(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "what rises or falls with a number SparseTrend (--trend) tells" in capsys.readouterr().err
     frame.assign(arm=np.arange(120) % 30 + 20).to_csv(path, index=False)
     found = answer(path, capsys=capsys)
-    assert "--group arm has 30 different numbers, each of which is a group of its own" in found["tests"][0]["notes"][0]
+    assert "--group arm has 30 different numbers, each taken as a group of its own" in found["tests"][0]["notes"][0]

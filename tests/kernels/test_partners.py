@@ -522,7 +522,12 @@ def test_a_small_file_takes_no_compiler(
     assert not {"numba", "llvmlite", "sklearn"} & set(json.loads(modules))
     assert not compiling.plainly()  # in this process
     run("fit", *wanted)
-    assert capsys.readouterr().out.rstrip() == answer
+    found, expected = json.loads(capsys.readouterr().out), json.loads(answer)
+    selected = {row["feature"] for row in expected.get("selected", ())}
+    for own, other in zip(found.get("features", ()), expected.get("features", ()), strict=True):
+        if own["feature"] not in selected:  # its value, refined for the table alone, is a sum in another order
+            assert own.pop("estimate") == pytest.approx(other.pop("estimate"), rel=1e-12)
+    assert found == expected
 
 
 def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:

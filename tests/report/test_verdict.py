@@ -72,8 +72,8 @@ THREE = "(1 above, 2 below)"
     [
         ({"contamination": 0.05}, f"3 of 100 features have a mean other than 0 {THREE}", ANY_30),
         ({"contamination": 0.0}, f"4 of 100 features have {SIDES}.", NONE_BAD),
-        ({"screen_rows": False}, f"4 of 100 features have {SIDES}.", "This assumes that no row is wrong; the rows were "
-         "not screened."),
+        ({"screen_rows": False}, f"4 of 100 features have {SIDES}.", "This assumes that no row is wrong; rows were not "
+         "checked for suspicious ones."),
         ({"alternative": "greater", "min_effect": 0.1}, "1 of 100 features has a mean above 0 by more than 0.1.",
          NONE_LOOKS),
         ({"min_effect": 0.1, "contamination": 0.0}, f"3 of 100 features have a mean more than 0.1 away from 0 {THREE}.",

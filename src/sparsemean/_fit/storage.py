@@ -231,6 +231,7 @@ def _check_plan(plan: Plan, arrays: dict[str, Array]) -> None:
         and min(plan.scale_rows, walk.min_selected, walk.select_at, walk.estimate_at or 0) >= 0
         and plan.scale_rows <= plan.n_rows and max(plan.n_tests, *walk.bucket_sizes) < NO_END
         and 0 <= plan.contamination < 1 and 0 < question.level < 1 and 0 <= plan.bad_rows <= n <= plan.n_rows
+        and all(0 <= part < 1 for part in question.shares or ())
         and 0 < walk.alpha < np.inf and 0 < walk.eta < 1 and 0 <= question.min_effect < np.inf
         and pairs == (plan.sizes is not None) == (plan.bad_by_group is not None) and min(plan.bad) >= 0
         and sum(sizes) <= plan.n_rows and min(sizes) >= pairs and walk.bucket_sizes
