@@ -69,8 +69,9 @@ test: $(VENV)/dev.done            ## everything that must hold before a change l
 run-tests: $(VENV)/dev.done
 	$(BIN)/python -m pytest --numprocesses 2
 
+INTEGRATIONS := tests/integrations
 test-integrations: $(VENV)/integrations.done  ## against the real scanpy, tea-tasting and Flower; what is missing fails
-	$(VENV)/integrations/bin/python -m pytest tests/integrations
+	$(VENV)/integrations/bin/python -m pytest $(INTEGRATIONS)
 
 mutate: $(VENV)/dev.done          ## errors put into a copy of the package, one at a time: the test file named for each must fail
 	$(BIN)/python tests/mutations.py
