@@ -294,9 +294,8 @@ def log_tails(
         small = strata == 1 and min(n1[f, 0], n2[f, 0], A[f, 0]) < MANY
         if strata > 1 or top[f] < 0.0:
             # after the bound, for the c that is best by this one is the one of the exact tail
-            way = ANY if about or small else MANY
-            rough = log_tail(n1[f], n2[f], A[f], w[f], below, inside, way, scratch, lanes)
-            rough += (ROUGHLY if small else ROUNDING) + (0.0 if inside else factor)
+            rough = log_tail(n1[f], n2[f], A[f], w[f], below, inside, ANY, scratch, lanes)
+            rough += (ROUGHLY if strata == 1 else ROUNDING) + (0.0 if inside else factor)
             unsure = 0.0 if about or strata > 1 else SMALLEST if small else CLOSE if bound else 0.0
             if rough > top[f] + unsure:  # of a bound the closed one, which is proved, is what stays
                 out[f] = out[f] if bound and strata == 1 and not about else min(out[f], rough)

@@ -30,10 +30,10 @@ ROWS_OF_LANES = 20
 """Numbers that are kept of each of them."""
 NEGLIGIBLE = 1e-18
 """Share of the weight of all a below which one is left out."""
-LEFT_OUT = 26.0
-"""The transform has died away where its logarithm is below −26 at all further angles."""
-RUNS = 4
-"""Times ¾ of the values, half, a third and so on in the middle bound it, beside all of them."""
+LEFT_OUT = (22.0, 26.0)
+"""The transform has died away where its logarithm is below −22 at all further angles; −26 for power 2."""
+RUNS = (1, 4)
+"""Into so many runs values are parted, and their bounds multiplied; the least of these counts."""
 GONE = 1e-17
 """What is smaller is left out of a sum over angles."""
 WORK, FEWEST = 400_000, 256
@@ -321,29 +321,34 @@ def log_chance(n1: int, n2: int, A: int, t: float, cumulant: float, eta: float) 
 def log_size(n1: int, n2: int, A: int, t: float, chance: float, eta: float, angle: float) -> float:
     """Return a bound of the logarithm of |E e^(iωW)| under the tilt for all ω from ``angle`` to π/2, and those plus π.
 
-    Given the other coins, L values in the middle with p(1 − p) ≥ c make it (1 − 2c(1 − |sin(Lω)/(L·sin(ω))|))^(L/2) at
-    most, over the chance that n₁ of all coins show. That kernel falls up to π/L.
+    Given the other coins, those of L neighbouring values with p(1 − p) ≥ c make it (1 − 2c(1 − K/L))^(L/2) at most,
+    K = |sin(Lω)/sin(ω)|, over the chance that n₁ of all coins show; runs of values multiply. K falls up to π/L. Or
+    p(1 − p), which rises and falls, is a mixture of runs: that makes e^(max p(1 − p)/sin(ω) − Σp(1 − p)) at most.
     """
-    z, length, best = n1 + n2 - A, A, 0.0
-    for _ in range(1 + RUNS):
-        middle = -eta / (2.0 * t) - 0.5 * (z - 1.0)
-        first = min(max(middle - 0.5 * (length - 1.0), 1.0), A - length + 1.0)
-        share = 1.0
-        for i in (first, first + length - 1.0):
-            p = 1.0 / (1.0 + math.exp(min(abs(eta + t * (z - 1.0 + 2.0 * i)), 600.0)))
-            share = min(share, p * (1.0 - p))
-        if length * angle >= math.pi:
+    z = n1 + n2 - A
+    p = 1.0 / (1.0 + math.exp(min(max(-eta - t * (z + 1.0), -600.0), 600.0)))
+    q = 1.0 / (1.0 + math.exp(min(max(-eta - t * (z - 1.0 + 2.0 * A), -600.0), 600.0)))
+    highest = 0.25 if p <= 0.5 <= q else max(p * (1.0 - p), q * (1.0 - q))
+    best = min(0.0, highest * (1.0 + 1.0 / math.sin(angle)) - (q - p) / (2.0 * t) - chance)
+    for number in RUNS:
+        size = -chance
+        for k in range(number):
+            first, last = k * A // number + 1, (k + 1) * A // number
+            length, share = last - first + 1, 1.0
+            for i in (first, last):
+                p = 1.0 / (1.0 + math.exp(min(abs(eta + t * (z - 1.0 + 2.0 * i)), 600.0)))
+                share = min(share, p * (1.0 - p))
             kernel = 1.0 / math.sin(angle)
-        else:
-            kernel = max(math.sin(length * angle) / math.sin(angle), 1.0 / math.sin(math.pi / max(length, 2)))
-        turned = 1.0 - min(kernel / length, 1.0)
-        best = min(best, 0.5 * length * math.log(1.0 - 2.0 * share * turned) - chance)
-        length = max(1, (2 * length) // 3)
+            if length * angle < math.pi:
+                kernel = max(math.sin(length * angle) / math.sin(angle), 1.0 / math.sin(math.pi / max(length, 2)))
+            turned = 1.0 - min(kernel / max(length, 1), 1.0)
+            size += 0.5 * length * math.log(1.0 - 2.0 * share * turned)
+        best = min(best, size)
     return best
 
 
 @compiled(plain="itself")
-def last_angle(n1: Array, n2: Array, A: Array, t: float, period: int, scratch: Array) -> int:
+def last_angle(n1: Array, n2: Array, A: Array, t: float, period: int, gone: float, scratch: Array) -> int:
     """Return the last of the angles 2πj/period up to π/2 before the transform of W has died away, for good."""
     for h in range(n1.size):
         eta = balance(n1[h], n2[h], A[h], t)
@@ -356,7 +361,7 @@ def last_angle(n1: Array, n2: Array, A: Array, t: float, period: int, scratch: A
             size += log_size(
                 n1[h], n2[h], A[h], t, scratch[5 * h + 1, 0], scratch[5 * h + 2, 0], 2.0 * math.pi / period * (j + 1)
             )
-        low, high = (low, j) if size < -LEFT_OUT else (j + 1, high)
+        low, high = (low, j) if size < -gone else (j + 1, high)
     return low
 
 
@@ -396,17 +401,17 @@ def log_transformed(n1: Array, n2: Array, A: Array, place: int, power: int, scra
         if not low < moved < high:
             moved = 0.5 * (low + high) if high < np.inf else 3.0 * t
         t = min(moved, 3.0 * t)
-    best = np.inf
+    best, gone = np.inf, LEFT_OUT[power - 1]
     for _ in range(TRIES):  # every tilt gives a bound, the larger ones where lumps lie far from the place
         cumulant, _, width = weigh_all(n1, n2, A, t, scratch)
         period = 4 * (int(max(14.0 * math.sqrt(width), 45.0 / t, 16.0)) // 4 + 1)
-        band, last = max(FEWEST, WORK // values), last_angle(n1, n2, A, t, period, scratch)
+        band, last = max(FEWEST, WORK // values), last_angle(n1, n2, A, t, period, gone, scratch)
         if last <= band:
             start, number, band = place + power - 1, period, 0
         else:  # of the whole lattice they would be too many
             start, number, last = place, band, band - 1
         total = summed(n1, n2, A, start, power, t, period, band, last, scratch, lanes) / number
-        left_out = 8.0 * math.exp(-LEFT_OUT) * (1.0 + math.log(period)) * (1.0 + t * period / number)
+        left_out = 8.0 * math.exp(-gone) * (1.0 + math.log(period)) * (1.0 + t * period / number)
         total = max(total, 0.0) + left_out * (1.0 if power == 1 else float(period))
         rounded = (ROUNDED * values + NEAR_ONE / t) * (1.0 if power == 1 else 1.0 / t)
         # Chernoff's bound, also of E(W − c)₊, which is at most E exp(t(W − c))/(et): where the tilted law is all below
