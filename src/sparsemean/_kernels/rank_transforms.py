@@ -30,8 +30,9 @@ ROWS_OF_LANES = 20
 """Numbers that are kept of each of them."""
 NEGLIGIBLE = 1e-18
 """Share of the weight of all a below which one is left out."""
-LEFT_OUT = (22.0, 26.0)
-"""The transform has died away where its logarithm is below −22 at all further angles; −26 for power 2."""
+LEFT_OUT, LITTLE = (22.0, 26.0, 34.0), 1e-5
+"""The transform has died away where its logarithm is below −22 at all further angles; −26 for power 2, and −34 where
+what is left out so is more than a little, as a share."""
 RUNS = (1, 4)
 """Into so many runs values are parted, and their bounds multiplied; the least of these counts."""
 GONE = 1e-17
@@ -412,7 +413,11 @@ def log_transformed(n1: Array, n2: Array, A: Array, place: int, power: int, scra
             start, number, last = place, band, band - 1
         total = summed(n1, n2, A, start, power, t, period, band, last, scratch, lanes) / number
         left_out = 8.0 * math.exp(-gone) * (1.0 + math.log(period)) * (1.0 + t * period / number)
-        total = max(total, 0.0) + left_out * (1.0 if power == 1 else float(period))
+        left_out *= 1.0 if power == 1 else float(period)
+        if left_out > LITTLE * total and gone < LEFT_OUT[2]:
+            gone = LEFT_OUT[2]
+            continue
+        total = max(total, 0.0) + left_out
         rounded = (ROUNDED * values + NEAR_ONE / t) * (1.0 if power == 1 else 1.0 / t)
         # Chernoff's bound, also of E(W − c)₊, which is at most E exp(t(W − c))/(et): where the tilted law is all below
         chernoff = cumulant - t * place - (1.0 + math.log(t) if power == 2 else 0.0)
